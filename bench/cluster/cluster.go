@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gvrkit/gvrkit/bench/usage"
@@ -90,19 +89,12 @@ func (s Server) startEmbedded(ctx context.Context, progress io.Writer) (*rest.Co
 }
 
 func startKubeAPIServer(ctx context.Context, progress io.Writer) (*rest.Config, func() error, error) {
-	assets, err := controlplane.Assets(ctx, progress)
+	log.SetLogger(logr.Discard()) // without it, envtest logs
+	environment, err := controlplane.Start(ctx, progress)
 	if err != nil {
 		return nil, nil, err
 	}
-	log.SetLogger(logr.Discard()) // without it, envtest logs
-	environment := &envtest.Environment{
-		BinaryAssetsDirectory: assets, ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: time.Minute,
-	}
-	cfg, err := environment.Start()
-	if err != nil {
-		return nil, nil, errors.Join(err, environment.Stop())
-	}
-	return cfg, environment.Stop, nil
+	return environment.Config, environment.Stop, nil
 }
 
 // Size is the number of CRDs on a server, the size of each schema, and the number of objects of

@@ -2,7 +2,6 @@ package envtest_test
 
 import (
 	"context"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -58,18 +57,11 @@ func startEmbedded(ctx context.Context) *rest.Config {
 
 func startControlPlane(ctx context.Context) *rest.Config {
 	GinkgoHelper()
-	assets, err := controlplane.Assets(ctx, GinkgoWriter)
+	var err error
+	environment, err = controlplane.Start(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	environment = &envtest.Environment{
-		BinaryAssetsDirectory:    assets,
-		ControlPlaneStartTimeout: 5 * time.Minute,
-		ControlPlaneStopTimeout:  time.Minute,
-	}
-	config, err := environment.Start()
 	DeferCleanup(environment.Stop)
-	Expect(err).NotTo(HaveOccurred())
-	config.QPS = -1
-	return config
+	return environment.Config
 }
 
 // install applies CRDs and waits until they can be used.

@@ -3,14 +3,12 @@ package envtest_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,30 +46,9 @@ func (d *connection) define(ctx context.Context, crds ...*unstructured.Unstructu
 // undefine deletes a CRD, if it exists, and waits until it is gone.
 func (d *connection) undefine(ctx context.Context, name string) {
 	GinkgoHelper()
-	err := d.client.Resource(definitions).Delete(ctx, name, metav1.DeleteOptions{})
-	if !apierrors.IsNotFound(err) {
-		Expect(err).NotTo(HaveOccurred())
-	}
-	Eventually(func() error {
-		crd, err := d.client.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
-		if err == nil {
-			d.resume(ctx, crd)
-		}
-		return err
-	}).WithTimeout(2 * time.Minute).WithPolling(100 * time.Millisecond).Should(Satisfy(apierrors.IsNotFound))
-}
-
-// resume makes the server retry the deletion of a CRD, if it has failed. Of CRDs that are deleted
-// soon after their creation, about one in a hundred fails, because the storage is initializing. If
-// the server's update of the condition then has a conflict, the server would retry only after
-// minutes, at its resync.
-func (d *connection) resume(ctx context.Context, crd *unstructured.Unstructured) {
-	for _, condition := range conditions(crd) {
-		if condition.(map[string]any)["reason"] == "InstanceDeletionFailed" {
-			annotation := fmt.Appendf(nil, `{"metadata":{"annotations":{"resumed":%q}}}`, unique("resumed"))
-			_, _ = d.client.Resource(definitions).Patch(ctx, crd.GetName(), types.MergePatchType, annotation, metav1.PatchOptions{}) // it may be deleted now
-		}
-	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	Expect(fixture.Undefine(ctx, d.client, name)).To(Succeed())
 }
 
 // conditions returns the conditions of a CRD.

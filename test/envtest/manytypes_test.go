@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/test/envtest/fixture"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
@@ -31,7 +32,7 @@ func (d *connection) defineMany(ctx context.Context, label string, crds []*unstr
 				return 0, err
 			}
 			for i := range left.Items {
-				d.resume(ctx, &left.Items[i])
+				fixture.ResumeDeletion(ctx, d.client, &left.Items[i])
 			}
 			return len(left.Items), nil
 		}, "3m", "500ms").Should(BeZero())

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -170,11 +169,7 @@ func (s *scenario) define(crd *unstructured.Unstructured) {
 // undefine deletes a CRD, and waits until it is gone.
 func (s *scenario) undefine(crd *unstructured.Unstructured) {
 	s.Helper()
-	s.check(s.admin.Resource(fixture.Definitions).Delete(s.ctx, crd.GetName(), metav1.DeleteOptions{}))
-	s.must("the CRD is gone", func() bool {
-		_, err := s.admin.Resource(fixture.Definitions).Get(s.ctx, crd.GetName(), metav1.GetOptions{})
-		return apierrors.IsNotFound(err)
-	})
+	s.check(fixture.Undefine(s.ctx, s.admin, crd.GetName()))
 }
 
 func (s *scenario) patchCRD(patch string) {

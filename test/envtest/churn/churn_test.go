@@ -25,8 +25,6 @@ import (
 	"github.com/gvrkit/gvrkit/test/churn"
 	"github.com/gvrkit/gvrkit/test/churn/leases"
 	"github.com/gvrkit/gvrkit/test/churn/mirror"
-	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
-	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 	"github.com/gvrkit/gvrkit/test/envtest/fixture"
 )
 
@@ -55,22 +53,8 @@ func together(t *testing.T) {
 
 func TestChurn_EmbeddedServer(t *testing.T) {
 	together(t)
-	server := startEmbedded(t)
+	server := fixture.StartEmbedded(t)
 	run(t, *parallel, churn.Config{Servers: []*rest.Config{server.Config()}})
-}
-
-func startEmbedded(t *testing.T) *embedded.Server {
-	t.Helper()
-	server, err := embedded.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server
 }
 
 // A restore concerns all scripts on a server, so they run one after the other.
@@ -91,25 +75,8 @@ func TestChurn_RestoredServer(t *testing.T) {
 
 func TestChurn_KubeAPIServer(t *testing.T) {
 	together(t)
-	assets, err := controlplane.Assets(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	environment := &envtest.Environment{
-		BinaryAssetsDirectory:    assets,
-		ControlPlaneStartTimeout: 5 * time.Minute,
-		ControlPlaneStopTimeout:  time.Minute,
-	}
-	config, err := environment.Start()
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, *parallel, churn.Config{Servers: []*rest.Config{config, secondServer(t, filepath.Join(assets, "kube-apiserver"), environment)}})
+	environment := fixture.StartKubeAPIServer(t)
+	run(t, *parallel, churn.Config{Servers: []*rest.Config{environment.Config, secondServer(t, environment)}})
 }
 
 // forgetful is a controller with a bug: it never removes a copy.
@@ -120,7 +87,7 @@ func (forgetful) OnDelete(any) {}
 // The example of package churn finds nothing in its controller, and the bug of another one.
 func TestChurn_OwnController(t *testing.T) {
 	together(t)
-	server := startEmbedded(t)
+	server := fixture.StartEmbedded(t)
 	profile := mirror.Profile()
 	profile.Length = 60
 	for name, tc := range map[string]struct {
@@ -159,8 +126,9 @@ func TestChurn_OwnController(t *testing.T) {
 
 // secondServer starts another API server on the etcd of an environment: requests then alternate between
 // servers that learn of changes at different times.
-func secondServer(t *testing.T, program string, environment *envtest.Environment) *rest.Config {
+func secondServer(t *testing.T, environment *envtest.Environment) *rest.Config {
 	t.Helper()
+	program := filepath.Join(environment.BinaryAssetsDirectory, "kube-apiserver")
 	server := &envtest.APIServer{Path: program, EtcdURL: environment.ControlPlane.Etcd.URL, StartTimeout: 5 * time.Minute, StopTimeout: time.Minute}
 	err := server.Start()
 	t.Cleanup(func() {

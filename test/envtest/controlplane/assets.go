@@ -1,15 +1,12 @@
 // Package controlplane finds the two programs that controller-runtime's envtest runs,
-// kube-apiserver and etcd. If no release binaries are available, it builds them from
-// their Go modules. It is for tests that need built-in types, namespaces as objects, RBAC
-// or admission; for CRDs and their objects, package embedded needs less time and memory.
+// kube-apiserver and etcd, and starts them. If no release binaries are available, it builds
+// them from their Go modules. It is for tests that need built-in types, namespaces as objects,
+// RBAC or admission; for CRDs and their objects, package embedded needs less time and memory.
 //
-//	dir, err := controlplane.Assets(ctx, os.Stderr)
-//	if err != nil { … }
-//	environment := &envtest.Environment{BinaryAssetsDirectory: dir}
-//	cfg, err := environment.Start()
+//	environment, err := controlplane.Start(ctx, os.Stderr)
 //	if err != nil { … }
 //	defer environment.Stop()
-//	err = embedded.InstallCRDFiles(ctx, cfg, "../config/crd")
+//	err = embedded.InstallCRDFiles(ctx, environment.Config, "../config/crd")
 package controlplane
 
 import (

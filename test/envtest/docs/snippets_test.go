@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -262,11 +261,9 @@ func _(ctx context.Context) (err error) {
 func _(ctx context.Context) (err error) {
 	defer func() { fmt.Println(err) }()
 
-	dir, err := controlplane.Assets(ctx, os.Stderr) // KUBEBUILDER_ASSETS, setup-envtest, or built
-	environment := &envtest.Environment{BinaryAssetsDirectory: dir}
-	cfg, err := environment.Start()
+	environment, err := controlplane.Start(ctx, os.Stderr) // the programs of KUBEBUILDER_ASSETS or setup-envtest, or built
 	defer environment.Stop()
-	err = embedded.InstallCRDFiles(ctx, cfg, "../config/crd")
+	err = embedded.InstallCRDFiles(ctx, environment.Config, "../config/crd")
 
 	return err
 }

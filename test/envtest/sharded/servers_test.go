@@ -3,21 +3,18 @@ package sharded_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/gvrkit/gvrkit/sharding"
-	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
+	"github.com/gvrkit/gvrkit/test/envtest/fixture"
 )
 
 // gate is the feature gate of API servers that select by shards.
@@ -28,15 +25,7 @@ var blocks = schema.GroupVersionResource{Group: "crd.projectcalico.org", Version
 // startEmbedded starts an embedded server. A CRD stands in for the Leases of kube-apiserver.
 func startEmbedded(t *testing.T, selects bool) *rest.Config {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.WithFeatureGates(map[string]bool{gate: selects}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := fixture.StartEmbedded(t, embedded.WithFeatureGates(map[string]bool{gate: selects}))
 	if err := server.InstallCRDFiles(t.Context(), blocksManifest, "../../../examples/manager/crds/leases.yaml"); err != nil {
 		t.Fatal(err)
 	}
@@ -48,30 +37,11 @@ const blocksManifest = "../../../examples/ipamblock/crd.yaml"
 // startKubeAPIServer starts a kube-apiserver and its etcd.
 func startKubeAPIServer(t *testing.T, selects bool) *rest.Config {
 	t.Helper()
-	assets, err := controlplane.Assets(t.Context(), os.Stderr)
-	if err != nil {
+	environment := fixture.StartKubeAPIServer(t, fmt.Sprintf("feature-gates=%s=%t", gate, selects))
+	if err := embedded.InstallCRDFiles(t.Context(), environment.Config, blocksManifest); err != nil {
 		t.Fatal(err)
 	}
-	environment := &envtest.Environment{
-		BinaryAssetsDirectory:    assets,
-		ControlPlaneStartTimeout: 5 * time.Minute,
-		ControlPlaneStopTimeout:  time.Minute,
-	}
-	environment.ControlPlane.GetAPIServer().Configure().Set("feature-gates", fmt.Sprintf("%s=%t", gate, selects))
-	config, err := environment.Start()
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.QPS = -1
-	if err := embedded.InstallCRDFiles(t.Context(), config, blocksManifest); err != nil {
-		t.Fatal(err)
-	}
-	return config
+	return environment.Config
 }
 
 // newBlock returns an IPAMBlock with 64 free addresses.

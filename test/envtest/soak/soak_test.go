@@ -38,7 +38,7 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/metrics"
 	"github.com/gvrkit/gvrkit/test/churn"
-	"github.com/gvrkit/gvrkit/test/envtest/embedded"
+	"github.com/gvrkit/gvrkit/test/envtest/fixture"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
@@ -122,15 +122,7 @@ func TestSoak_NothingIsLostAndNothingIsLeft(t *testing.T) {
 // start starts a server, a proxy and a factory.
 func start(t *testing.T) *soak {
 	t.Helper()
-	server, err := embedded.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := fixture.StartEmbedded(t)
 	s := &soak{T: t, begun: time.Now(), registry: prometheus.NewRegistry(), result: &result{failed: make(chan struct{})}}
 	must := func(err error) {
 		t.Helper()
@@ -139,6 +131,7 @@ func start(t *testing.T) *soak {
 		}
 	}
 	config := server.Config()
+	var err error
 	s.direct, err = rest.HTTPClientFor(config)
 	must(err)
 	client, err := dynamic.NewForConfigAndClient(config, s.direct)

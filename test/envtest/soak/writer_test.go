@@ -8,11 +8,9 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/gvrkit/gvrkit/test/envtest/fixture"
@@ -159,18 +157,7 @@ func (w *writer) undefine(ctx context.Context, t *target) error {
 	clear(t.objects)
 	t.defined = false
 	w.result.note(t.gvr.Resource, "delete the CRD")
-	crds, name := w.client.Resource(fixture.Definitions), t.gvr.GroupResource().String()
-	err := crds.Delete(ctx, name, metav1.DeleteOptions{})
-	for ; err == nil; wait(ctx.Done(), 20*time.Millisecond) {
-		var crd *unstructured.Unstructured
-		if crd, err = crds.Get(ctx, name, metav1.GetOptions{}); err == nil {
-			w.resume(ctx, crd)
-		}
-	}
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return fixture.Undefine(ctx, w.client, t.gvr.GroupResource().String())
 }
 
 // reset deletes all types, and forgets them.
@@ -198,18 +185,6 @@ func (w *writer) reset(ctx context.Context, targets []*target) error {
 		}
 	}
 	return nil
-}
-
-// resume makes the server try the deletion of a CRD again. A deletion soon after the creation may fail, since
-// the storage is initializing, and the server would try again after minutes.
-func (w *writer) resume(ctx context.Context, crd *unstructured.Unstructured) {
-	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
-	for _, c := range conditions {
-		if fields, is := c.(map[string]any); is && fields["reason"] == "InstanceDeletionFailed" {
-			annotation := fmt.Appendf(nil, `{"metadata":{"annotations":{"resumed":%q}}}`, time.Now().Format(time.RFC3339Nano))
-			_, _ = w.client.Resource(fixture.Definitions).Patch(ctx, crd.GetName(), types.MergePatchType, annotation, metav1.PatchOptions{}) // it may be deleted now
-		}
-	}
 }
 
 // list returns what the server has of a target.
