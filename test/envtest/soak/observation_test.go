@@ -40,7 +40,7 @@ func (b *boat) DeepCopyObject() runtime.Object {
 
 // specOf is the spec of an object whose annotation is state.
 func specOf(state string) boatSpec {
-	return boatSpec{State: state, Payload: strings.Repeat(state+" ", 30), Parts: []string{"hull", "mast " + state}}
+	return boatSpec{State: state, Payload: secret + strings.Repeat(" "+state, 30), Parts: []string{"hull", "mast " + state}}
 }
 
 // unstructured returns the spec as the server has it.
