@@ -379,7 +379,7 @@ func writeToAnObject(args string) error {
 	ships := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "ships"}
 	_, err = f.ForResource(ships).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
 		if u := obj.(*unstructured.Unstructured); u.GetName() == name(3) {
-			u.Object["spec"].(map[string]any)["size"] = int64(77)
+			u.Object["spec"].(map[string]any)["shape"].(map[string]any)["masts"] = int64(77)
 		}
 	}})
 	if err != nil {
@@ -392,7 +392,9 @@ func writeToAnObject(args string) error {
 
 func mutatedObject(s *scenario) string {
 	s.install(s.crd)
-	s.create(0, 6)
+	s.create(0, 6, func(obj *unstructured.Unstructured) { // equal parts may share memory
+		obj.Object["spec"] = map[string]any{"shape": map[string]any{"masts": int64(2)}}
+	})
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
 	program := exec.CommandContext(ctx, os.Args[0])
