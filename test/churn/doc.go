@@ -12,8 +12,9 @@
 // A [Script] is a list of operations ([Op], [Verbs]) that can be printed, and read again by [Parse]:
 // types are created, deleted, created again with another scope, and served in other versions; objects
 // are created, changed, deleted and replaced; watches are cut, faults are injected
-// (package faultproxy) and healed, permissions are revoked; etcd is backed up and restored; leases and
-// handlers come and go. [Generate] makes the script of a seed: random operations, and scenarios in
+// (package faultproxy) and healed, permissions are revoked; etcd is backed up and restored; an aggregated
+// server takes the types over, fails, and gives them back; Namespace objects come, go and change their labels;
+// leases and handlers come and go. [Generate] makes the script of a seed: random operations, and scenarios in
 // which bugs of one kind show, such as objects that are replaced while lists hang and watches expire.
 //
 // [Run] carries a script out. It writes to the server past the proxy and records the results in the
@@ -33,6 +34,12 @@
 //   - of watches, as the proxy sees them: each begins at a version that the client has got, and
 //     none is left after a release. No goroutine of the subject is left after its end; goroutines have
 //     the label of their run.
+//
+// An operation that a server does not support is skipped. The embedded server has no Namespace objects and no APIServices, so
+// move, return, down, up, newnamespace, label and endnamespace have no effect there. They need kube-apiserver and, for the first
+// four, [Config.Aggregated]: another API server, to which the APIServices of the group lead. Its objects are other objects than those
+// of the CRDs, with other UIDs, also if their names are equal: a handler gets the deletions of the ones before the
+// first of the others is added. While it is down, caches keep what they have, and no state is synced.
 //
 // A script that fails can be shortened ([Shortest]): parts of a script are scripts, since an operation
 // that has nothing to do is skipped. A run is not deterministic, as the order of requests of the

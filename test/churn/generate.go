@@ -17,6 +17,10 @@ type Profile struct {
 	Servers int
 	// Restore allows the verbs backup and restore.
 	Restore bool
+	// Aggregated allows the verbs move, return, down and up.
+	Aggregated bool
+	// Namespaces means that the servers have Namespace objects. It allows the verbs newnamespace, label and endnamespace.
+	Namespaces bool
 	// Without are verbs, and kinds of faults, that are left out.
 	Without []string
 }
@@ -41,14 +45,7 @@ func Generate(seed uint64, p Profile) Script {
 			g.next()
 			continue
 		}
-		switch number := scenario / 2; {
-		case !p.Restore:
-			scenarios[scenario%uint64(len(scenarios))](g)
-		case scenario%2 == 0:
-			restorations[number%uint64(len(restorations))](g)
-		default:
-			scenarios[number%uint64(len(scenarios))](g)
-		}
+		g.scenario(scenario)
 		for range perSlot { // a scenario heals the faults before it
 			g.inject(kinds[kind%uint64(len(kinds))])
 			kind++
@@ -57,6 +54,28 @@ func Generate(seed uint64, p Profile) Script {
 		next += scenarioEvery
 	}
 	return append(g.script, NewOp(Settle, nil))
+}
+
+// scenario adds the scenario with this number. Every other one is special to the servers, if some are.
+func (g *generator) scenario(number uint64) {
+	var special []func(*generator)
+	if g.profile.Restore {
+		special = append(special, restorations...)
+	}
+	if g.profile.Aggregated {
+		special = append(special, aggregations...)
+	}
+	if g.profile.Namespaces {
+		special = append(special, labelings...)
+	}
+	all := scenarios
+	if len(special) > 0 {
+		if number%2 == 0 {
+			all = special
+		}
+		number /= 2
+	}
+	all[number%uint64(len(all))](g)
 }
 
 // scenarioEvery is the number of operations from the beginning of one scenario to that of the next.
@@ -110,8 +129,16 @@ func (g *generator) typ() string       { return fmt.Sprintf("t%d", 1+g.IntN(g.pr
 func (g *generator) lease() string     { return fmt.Sprintf("l%d", 1+g.IntN(4)) }
 func (g *generator) handler() string   { return fmt.Sprintf("h%d", 1+g.IntN(2)) }
 func (g *generator) namespace() string { return pick(g, "a", "b", "c") }
-func (g *generator) object() string    { return g.namespace() + "/" + pick(g, "x", "y", "z") }
-func (g *generator) color() string     { return pick(g, "red", "blue") }
+
+func (g *generator) object() string {
+	namespace := g.namespace()
+	if g.profile.Namespaces && g.IntN(5) == 0 {
+		namespace = pick(g, ownNamespaces...)
+	}
+	return namespace + "/" + pick(g, "x", "y", "z")
+}
+
+func (g *generator) color() string { return pick(g, "red", "blue") }
 
 func (g *generator) versions() string {
 	if slices.Contains(g.profile.Without, Serve) {
@@ -160,7 +187,7 @@ func (g *generator) next() {
 		{76, g.fault},
 		{80, func() { g.add(Cut, []string{pick(g, g.typ(), everyType)}) }},
 		{85, g.permission},
-		{87, g.server},
+		{88, g.server},
 		{95, func() { g.add(Pause, []string{pick(g, "5ms", "20ms", "100ms", "300ms", "1s")}) }},
 		{98, func() { g.add(Settle, nil) }},
 		{100, g.restart},
@@ -172,12 +199,33 @@ func (g *generator) next() {
 	}
 }
 
-// server changes which server responds, or its state.
+// server changes which server responds, its state, or a Namespace object.
 func (g *generator) server() {
+	if g.profile.Namespaces && g.IntN(2) == 0 {
+		g.ownNamespace()
+		return
+	}
+	if g.profile.Aggregated && g.IntN(2) == 0 {
+		g.add(pick(g, Move, Return, Return, Down, Up), nil)
+		return
+	}
 	if g.profile.Servers > 1 && (!g.profile.Restore || g.IntN(2) == 0) {
 		g.add(Alternate, nil, "period", pick(g, "0", "2", "2", "3"))
 	} else if g.profile.Restore {
 		pick(g, func() { g.add(Backup, nil) }, g.rewind)()
+	}
+}
+
+// ownNamespace changes a Namespace object.
+func (g *generator) ownNamespace() {
+	args := []string{pick(g, ownNamespaces...)}
+	switch g.IntN(4) {
+	case 0:
+		g.add(EndNamespace, args, "ms", pick(g, "", "20"))
+	case 1:
+		g.add(Label, args, "color", g.color())
+	default:
+		g.add(NewNamespace, args, "color", g.color())
 	}
 }
 
@@ -260,6 +308,9 @@ func (g *generator) acquire(lease, typ string, fixed ...string) {
 		"namespaces": g.sometimes(3, pick(g, "a", "a,b", "b,c")), "coalescing": g.sometimes(5, "yes"), "removal": g.sometimes(5, "keep"),
 		"separate": g.sometimes(8, "yes"), "pagesize": g.sometimes(4, "2"), "watchlist": g.sometimes(4, "never"), "polling": g.sometimes(8, "yes"),
 	}
+	if g.profile.Namespaces && with["namespaces"] == "" {
+		with["labeled"] = g.sometimes(6, g.color())
+	}
 	switch g.IntN(8) {
 	case 0, 1:
 		with["form"] = "metadata"
@@ -278,7 +329,7 @@ func (g *generator) acquire(lease, typ string, fixed ...string) {
 		params = append(params, key, with[key])
 	}
 	if with["namespaces"] != "" {
-		g.set = lease
+		g.set, with["labeled"] = lease, ""
 	}
 	g.add(Acquire, []string{lease, typ}, params...)
 }
@@ -295,7 +346,7 @@ func (g *generator) handle(lease string) {
 // subject adds an operation of the subject.
 func (g *generator) subject() {
 	lease := g.lease()
-	switch g.IntN(10) {
+	switch g.IntN(12) {
 	case 0, 1, 2:
 		g.acquire(lease, g.typ())
 		g.handle(lease)
@@ -307,9 +358,9 @@ func (g *generator) subject() {
 		}
 	case 4, 5, 6:
 		g.handle(lease)
-	case 7:
+	case 7, 8:
 		g.add(Unhandle, []string{lease, g.handler()})
-	case 8:
+	case 9:
 		g.add(Namespace, []string{cmp.Or(g.set, lease)}, "names", pick(g, "", "a", "a,b", "a,b,c", "c"))
 	default:
 		g.add(Retry, []string{lease})

@@ -24,7 +24,7 @@ func TestGenerate_IsDeterministic(t *testing.T) {
 func TestGenerate_UsesAllVerbsAndFaults(t *testing.T) {
 	verbs, kinds := map[string]int{}, map[string]int{}
 	for seed := range uint64(200) {
-		for _, op := range churn.Generate(seed, churn.Profile{Servers: 2, Restore: true}) {
+		for _, op := range churn.Generate(seed, churn.Profile{Servers: 2, Restore: true, Aggregated: true, Namespaces: true}) {
 			verbs[op.Verb]++
 			kinds[op.With["kind"]]++
 		}
@@ -60,6 +60,33 @@ func TestGenerate_TwelveSeedsHaveAllFaults(t *testing.T) {
 			for _, kind := range churn.FaultKinds() {
 				if has[kind] == 0 && !slices.Contains(profile.Without, kind) {
 					t.Errorf("%s: no script of the seeds %d to %d has the fault %s", name, first, first+11, kind)
+				}
+			}
+		}
+	}
+}
+
+func TestGenerate_TwelveSeedsHaveAllVerbs(t *testing.T) {
+	for name, profile := range map[string]churn.Profile{
+		"kube-apiserver":  {Servers: 2, Aggregated: true, Namespaces: true},
+		"embedded server": {},
+		"restored server": {Length: 70, Restore: true},
+	} {
+		absent := map[string]bool{
+			churn.Alternate: profile.Servers < 2, churn.Backup: !profile.Restore, churn.Restore: !profile.Restore,
+			churn.Move: !profile.Aggregated, churn.Return: !profile.Aggregated, churn.Down: !profile.Aggregated, churn.Up: !profile.Aggregated,
+			churn.NewNamespace: !profile.Namespaces, churn.Label: !profile.Namespaces, churn.EndNamespace: !profile.Namespaces,
+		}
+		for first := range uint64(30) {
+			has := map[string]int{}
+			for seed := first; seed < first+12; seed++ {
+				for _, op := range churn.Generate(seed, profile) {
+					has[op.Verb]++
+				}
+			}
+			for verb := range churn.Verbs {
+				if (has[verb] == 0) != absent[verb] {
+					t.Errorf("%s: the scripts of the seeds %d to %d have %s %d times", name, first, first+11, verb, has[verb])
 				}
 			}
 		}

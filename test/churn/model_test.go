@@ -230,6 +230,106 @@ func TestCheckHistory_RestoresEndAtRest(t *testing.T) {
 	}
 }
 
+// The objects of the other server are other objects, and those of the first one come back.
+func TestCheckHistory_MovedTypes(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		events func(s sample, r *Recorder, there *unstructured.Unstructured)
+		want   []Invariant
+	}{
+		{"there and back", func(s sample, r *Recorder, there *unstructured.Unstructured) {
+			r.OnAdd(s.z(), true)
+			r.OnDelete(s.z())
+			r.OnAdd(there, false)
+			s.move(time.Now())
+			r.OnDelete(there)
+			r.OnAdd(s.z(), false)
+		}, nil},
+		{"an object becomes that of the other server", func(s sample, r *Recorder, there *unstructured.Unstructured) {
+			r.OnAdd(s.z(), true)
+			r.OnUpdate(s.z(), there)
+		}, []Invariant{Unique}},
+		{"an object of the other server is added early", func(s sample, r *Recorder, there *unstructured.Unstructured) {
+			r.OnAdd(there, true)
+			s.move(time.Now())
+			r.OnAdd(at(s.z(), "9"), false)
+		}, []Invariant{Unique, Generations}},
+		{"an object of the other server is deleted while it serves", func(_ sample, r *Recorder, there *unstructured.Unstructured) {
+			r.OnAdd(there, true)
+			r.OnDelete(there)
+		}, []Invariant{Justified}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newSample()
+			s.definedOnOther("t1", Incarnation{UID: "other", Namespaced: true, Served: allVersions})
+			s.move(time.Now())
+			there := s.object("a/z", "z9", 3, "red")
+			s.wrote("t1", there, time.Now())
+			r := &Recorder{View: View{Name: "h", Type: "t1"}}
+			tc.events(s, r, there)
+			var got []Invariant
+			for _, v := range r.Check(s.World) {
+				got = append(got, v.Invariant)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("violations %v, want %v\n%v", got, tc.want, Result{Violations: r.Check(s.World)})
+			}
+		})
+	}
+}
+
+func TestWorld_MoveChangesWhatIsServed(t *testing.T) {
+	s := newSample()
+	if absent := s.absentOnOther(); len(absent) != 1 || absent["t1"].UID != "second" {
+		t.Fatalf("the other server lacks %v", absent)
+	}
+	s.definedOnOther("t1", Incarnation{UID: "other", Namespaced: false, Served: allVersions})
+	for moved, want := range []int{1, 0, 1} { // objects
+		if i, n := s.Incarnation("t1"); n < 0 || (i.UID == "other") != s.Moved() || s.Moved() != (moved == 1) {
+			t.Errorf("after %d moves, the type is %v", moved, i)
+		}
+		if got := s.Want(View{Type: "t1"}); len(got) != want {
+			t.Errorf("after %d moves, %v", moved, got)
+		}
+		s.setDown(true)
+		s.move(time.Now())
+		if s.Down() {
+			t.Error("the server is down after a move")
+		}
+	}
+}
+
+func TestWorld_NamespacesAreSelected(t *testing.T) {
+	w := newWorld("churn1-2.example.com")
+	if name := w.namespace("d1"); w.accepts(name) != true || w.HasNamespaces() {
+		t.Errorf("without Namespace objects, %s accepts nothing", name)
+	}
+	w.namespaces = map[string]namespaceTruth{}
+	d1, sets := w.namespace("d1"), w.SelectedNamespaces("red")
+	for _, tc := range []struct {
+		truth           *namespaceTruth
+		accepts, chosen bool
+	}{
+		{nil, false, false},
+		{&namespaceTruth{color: "red"}, true, true},
+		{&namespaceTruth{color: "blue"}, true, false},
+		{&namespaceTruth{color: "red", terminating: true}, false, true},
+	} {
+		w.changeNamespaces(func(namespaces map[string]namespaceTruth) {
+			delete(namespaces, d1)
+			if tc.truth != nil {
+				namespaces[d1] = *tc.truth
+			}
+		})
+		if w.accepts(d1) != tc.accepts || slices.Contains(sets.Current(), d1) != tc.chosen {
+			t.Errorf("%+v: %s accepts objects: %v; selected are %v", tc.truth, d1, w.accepts(d1), sets.Current())
+		}
+	}
+	if !w.accepts("a") {
+		t.Error("a accepts no objects")
+	}
+}
+
 func TestTransform_AcceptsItsResult(t *testing.T) {
 	s := newSample()
 	for range 2 {

@@ -31,6 +31,9 @@ type Config struct {
 	// Backup backs up etcd, and Restore restores the last backup. If one of them is nil, the operations are
 	// skipped. Other scripts must not use the servers at the same time.
 	Backup, Restore func(ctx context.Context) error
+	// Aggregated is another API server, with an etcd of its own, which serves the types while they are moved. The first server must serve
+	// APIServices and Services, and reach localhost. If Aggregated is nil, types are not moved.
+	Aggregated *rest.Config
 	// Patience is how long the subject may take until it is at rest. Zero is 45 s.
 	Patience time.Duration
 	// Log gets the progress. It may be nil.
@@ -73,6 +76,9 @@ type run struct {
 	env      Environment
 	second   http.RoundTripper // to the second server; nil: there is none
 	close    []func()
+
+	direct     []*httpServer // the servers
+	aggregated *aggregated   // nil: types were never moved
 }
 
 var runs atomic.Int64
@@ -104,9 +110,13 @@ func Run(ctx context.Context, cfg Config, script Script) (Result, error) {
 	if err == nil {
 		result.Violations = append(result.Violations, r.quiet(stopping)...)
 	}
+	if r.aggregated != nil {
+		err = errors.Join(err, r.aggregated.end(context.WithoutCancel(ctx)))
+	}
 	for _, typ := range r.world.Types() {
 		err = errors.Join(err, r.writer.undefine(context.WithoutCancel(ctx), typ)) // with patience
 	}
+	err = errors.Join(err, r.writer.endNamespaces(context.WithoutCancel(ctx)))
 	return result, err
 }
 
@@ -123,6 +133,7 @@ func (r *run) open(ctx context.Context) error {
 		}
 		r.close = append(r.close, client.CloseIdleConnections)
 		clients = append(clients, client)
+		r.direct = append(r.direct, &httpServer{server.Host, client})
 	}
 	if len(clients) > 1 {
 		r.second = cmp.Or(clients[1].Transport, http.DefaultTransport) // nil without TLS and credentials
@@ -150,7 +161,9 @@ func (r *run) open(ctx context.Context) error {
 		return err
 	}
 	r.close = append(r.close, front.CloseIdleConnections)
-	r.env = Environment{Config: config, HTTP: front, World: r.world, Proxy: proxy, DiscoveryFails: r.faults.ConcernDiscovery}
+	r.env = Environment{Config: config, HTTP: front, World: r.world, Proxy: proxy, DiscoveryFails: func() bool {
+		return r.faults.ConcernDiscovery() || r.world.Down()
+	}}
 	r.ofSubject(ctx, func() { r.subject, err = r.Subject(ctx, r.env) })
 	return err
 }
@@ -202,7 +215,13 @@ func (r *run) do(ctx context.Context, op Op) error {
 	case Define, Undefine, Redefine, Serve:
 		return r.writer.change(ctx, op)
 	case Create, Update, Delete, Replace, Fill:
-		return r.writer.write(ctx, op)
+		return r.writer.serving().write(ctx, op)
+	case NewNamespace, Label:
+		return r.writer.setNamespace(ctx, op)
+	case EndNamespace:
+		return r.writer.endNamespace(ctx, op)
+	case Move, Return, Down, Up:
+		return r.aggregate(ctx, op)
 	case Pause:
 		d, err := time.ParseDuration(op.Arg("duration"))
 		if err != nil {
@@ -218,6 +237,27 @@ func (r *run) do(ctx context.Context, op Op) error {
 		return err
 	}
 	return r.disturb(ctx, op)
+}
+
+// aggregate moves the types to the aggregated server, if there is one, or back.
+func (r *run) aggregate(ctx context.Context, op Op) error {
+	moved := r.world.Moved()
+	switch {
+	case r.Aggregated == nil, moved == (op.Verb == Move):
+		return nil
+	case op.Verb == Return:
+		return r.aggregated.giveBack(ctx)
+	case op.Verb != Move:
+		return r.aggregated.setDown(ctx, op.Verb == Down)
+	}
+	if r.aggregated == nil {
+		r.aggregated = &aggregated{world: r.world, client: r.writer.client, servers: r.direct}
+		if err := r.aggregated.open(ctx, r.Aggregated); err != nil {
+			return err
+		}
+		r.writer.behind = r.aggregated.behind
+	}
+	return r.aggregated.take(ctx)
 }
 
 // rewind backs up etcd, or restores the backup, if there is one. While a permission is revoked, there is no restore: a subject
@@ -311,7 +351,7 @@ func (r *run) settle(ctx context.Context) []Violation {
 	var found []Violation
 	for next := begun.Add(unaided); ; {
 		if now := time.Now(); !now.Before(next) {
-			r.writer.confirm(ctx)
+			r.writer.serving().confirm(ctx)
 			r.ofSubject(ctx, r.subject.Settle)
 			next = now.Add(time.Second)
 		}

@@ -65,7 +65,12 @@ func (s *scene) served(scope string) {
 // end ends a scenario. Some of the leases stay.
 func (s *scene) end() {
 	s.add(Settle, nil)
-	if s.IntN(4) > 0 {
+	switch s.IntN(6) {
+	case 0:
+		s.add(Retry, []string{s.lease})
+	case 1:
+		s.add(Unhandle, []string{s.lease, s.handler})
+	default:
 		s.add(Release, []string{s.lease})
 	}
 }
@@ -305,6 +310,135 @@ func (g *generator) absentType() {
 	s.do(Create, "b/y", "color", g.color())
 	g.add(Settle, nil)
 	g.add(Release, []string{other})
+	s.end()
+}
+
+// aggregations are the scenarios with an aggregated server.
+var aggregations = []func(*generator){
+	(*generator).movedType,
+	(*generator).movedWhileCut,
+	(*generator).aggregatedServerDown,
+}
+
+// movedType moves the types to the aggregated server, and back.
+func (g *generator) movedType() {
+	s := g.scene("")
+	s.watch()
+	g.add(Settle, nil)
+	g.add(Move, nil)
+	s.do(Create, "a/x", "color", g.color())
+	s.do(Create, "b/x", "color", g.color())
+	g.add(pick(g, Settle, Settle, Return), nil)
+	s.do(Update, "a/x")
+	s.do(Delete, "b/x")
+	g.add(Return, nil)
+	s.do(Update, "a/x", "color", g.color())
+	s.do(Delete, "b/y")
+	s.end()
+}
+
+// movedWhileCut moves the types to the aggregated server, and back, while their requests fail.
+func (g *generator) movedWhileCut() {
+	s := g.scene("")
+	s.watch("namespaces", pick(g, "", "a,b"))
+	g.add(Move, nil)
+	s.do(Create, "a/x", "color", g.color())
+	s.do(Create, "a/w", "color", g.color())
+	g.add(Settle, nil)
+	end := s.unreachable()
+	g.add(Return, nil)
+	s.do(Replace, "a/x", "color", g.color())
+	if g.IntN(2) == 0 {
+		g.add(Move, nil)
+		s.do(Update, "a/x")
+	}
+	end()
+	g.add(Settle, nil)
+	g.add(Return, nil)
+	s.end()
+}
+
+// aggregatedServerDown stops the aggregated server for a time.
+func (g *generator) aggregatedServerDown() {
+	s := g.scene("")
+	s.watch()
+	g.add(Move, nil)
+	for _, object := range []string{"a/x", "a/y", "b/x"} {
+		s.do(Create, object, "color", g.color())
+	}
+	g.add(Settle, nil)
+	g.add(Down, nil)
+	s.do(Update, "a/x")
+	s.do(Delete, "a/y")
+	s.do(Create, "b/y", "color", g.color())
+	if g.IntN(2) == 0 {
+		g.add(Settle, nil)
+	} else {
+		g.add(Cut, []string{s.typ})
+	}
+	g.add(Pause, []string{pick(g, "100ms", "1s")})
+	if g.IntN(3) > 0 {
+		g.add(Up, nil)
+		g.add(Settle, nil)
+	}
+	g.add(Return, nil)
+	s.end()
+}
+
+// labelings are the scenarios with Namespace objects.
+var labelings = []func(*generator){
+	(*generator).labeledNamespaces,
+	(*generator).endedNamespace,
+}
+
+// inOwnNamespaces creates the run's own namespaces, in red, and an object in each.
+func (s *scene) inOwnNamespaces() {
+	for _, name := range ownNamespaces {
+		s.add(NewNamespace, []string{name}, "color", "red")
+		s.add(Label, []string{name}, "color", "red")
+		s.do(Create, name+"/x", "color", s.color())
+	}
+}
+
+// labeledNamespaces makes namespaces enter and leave the set of a lease by their labels.
+func (g *generator) labeledNamespaces() {
+	s := g.scene("Namespaced")
+	s.inOwnNamespaces()
+	s.watch("labeled", "red", "version", "v1")
+	g.add(Settle, nil)
+	g.add(Label, []string{"d1"}, "color", "blue")
+	s.do(Update, "d1/x")
+	s.do(Create, "d2/y", "color", g.color())
+	g.add(Settle, nil)
+	end := func() {}
+	if g.IntN(2) == 0 {
+		end = s.unreachable()
+	}
+	g.add(Label, []string{"d1"}, "color", "red")
+	g.add(Label, []string{"d2"}, "color", "blue")
+	s.do(Replace, "d1/x", "color", g.color())
+	end()
+	s.end()
+}
+
+// endedNamespace deletes a namespace with its objects, and creates it again.
+func (g *generator) endedNamespace() {
+	s := g.scene("Namespaced")
+	s.inOwnNamespaces()
+	s.do(Create, "d1/y", "color", g.color())
+	s.watch("labeled", pick(g, "red", "red", ""), "selector", "")
+	g.add(Settle, nil)
+	end := func() {}
+	if g.IntN(2) == 0 {
+		end = s.unreachable()
+	}
+	g.add(EndNamespace, []string{"d1"}, "ms", pick(g, "", "50", "300"))
+	if g.IntN(2) == 0 {
+		g.add(Settle, nil)
+	}
+	g.add(NewNamespace, []string{"d1"}, "color", pick(g, "red", "red", "blue"))
+	s.do(Create, "d1/x", "color", g.color())
+	end()
 	s.end()
 }
 

@@ -23,17 +23,30 @@ type World struct {
 	types  map[string]*typeTruth
 	serial int
 	backup map[string]saved // by type; nil: there is none
+	moved  bool             // to the aggregated server
+	down   bool             // the aggregated server
+
+	namespaces map[string]namespaceTruth // the run's own, by their names on the servers; nil: the servers have no Namespace objects
+	selected   map[string]*NamespaceSets // by color
 }
 
 // typeTruth is one type of a script, with all types of this name that have existed.
 type typeTruth struct {
-	incarnations []*Incarnation
-	current      int // the index of the last CRD
-	objects      map[types.UID]*Object
-	present      map[string]types.UID // by namespace/name
-	restores     []restoration        // of etcd
-	forbidden    map[string]bool      // namespaces; "" is everywhere
+	incarnations []*Incarnation // of both servers
+	inventory
+	other     inventory // of the server that does not serve the type now
+	objects   map[types.UID]*Object
+	restores  []restoration   // of etcd
+	forbidden map[string]bool // namespaces; "" is everywhere
 }
+
+// inventory is what a server has of a type.
+type inventory struct {
+	current int                  // the index of the last CRD; -1: there was none
+	present map[string]types.UID // objects, by namespace/name
+}
+
+func nothing() inventory { return inventory{-1, map[string]types.UID{}} }
 
 // restoration is the time from the beginning of a restore of etcd until subjects must have noticed it.
 type restoration struct {
@@ -88,7 +101,9 @@ type State struct {
 // Selected reports whether the state matches a selector by color.
 func (s State) Selected(color string) bool { return !s.Deleted && (color == "" || s.Color == color) }
 
-func newWorld(group string) *World { return &World{Group: group, types: map[string]*typeTruth{}} }
+func newWorld(group string) *World {
+	return &World{Group: group, types: map[string]*typeTruth{}, selected: map[string]*NamespaceSets{}}
+}
 
 // Resource returns the resource of a type of the script in a version.
 func (w *World) Resource(typ, version string) schema.GroupVersionResource {
@@ -100,7 +115,7 @@ func kindOf(typ string) string { return strings.ToUpper(typ[:1]) + typ[1:] }
 func (w *World) typeLocked(typ string) *typeTruth {
 	t := w.types[typ]
 	if t == nil {
-		t = &typeTruth{objects: map[types.UID]*Object{}, present: map[string]types.UID{}, forbidden: map[string]bool{}}
+		t = &typeTruth{inventory: nothing(), other: nothing(), objects: map[types.UID]*Object{}, forbidden: map[string]bool{}}
 		w.types[typ] = t
 	}
 	return t
@@ -118,7 +133,7 @@ func (w *World) Incarnation(typ string) (Incarnation, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.types[typ]
-	if t == nil || len(t.incarnations) == 0 {
+	if t == nil || t.current < 0 {
 		return Incarnation{}, -1
 	}
 	if i := *t.incarnations[t.current]; i.Deleted.IsZero() {
@@ -135,6 +150,20 @@ func (w *World) Forbidden(typ, namespace string) bool {
 	defer w.mu.Unlock()
 	t := w.types[typ]
 	return t != nil && (t.forbidden[""] || t.forbidden[namespace])
+}
+
+// Moved reports whether the aggregated server serves the group.
+func (w *World) Moved() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.moved
+}
+
+// Down reports whether the server that serves the group responds 503 to all requests.
+func (w *World) Down() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.down
 }
 
 // Objects returns the objects of a type that exist, sorted by key, each with its last state only.
@@ -180,7 +209,7 @@ func (w *World) defined(typ string, i Incarnation) {
 func (w *World) serves(typ string, versions []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t := w.typeLocked(typ); len(t.incarnations) > 0 {
+	if t := w.typeLocked(typ); t.current >= 0 {
 		t.incarnations[t.current].Served = versions
 	}
 }
@@ -190,14 +219,70 @@ func (w *World) undefined(typ string, begun time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.typeLocked(typ)
-	if len(t.incarnations) == 0 {
+	if t.current < 0 {
 		return
 	}
 	t.incarnations[t.current].Deleted = begun
+	t.vanishLocked(begun)
+	clear(t.present)
+}
+
+// vanishLocked records that no object is served any more.
+func (t *typeTruth) vanishLocked(begun time.Time) {
 	for _, uid := range t.present {
 		t.objects[uid].States = append(t.objects[uid].States, State{Deleted: true, At: begun})
 	}
-	clear(t.present)
+}
+
+// move records that the other server serves the group. For the subject, the objects of the one do not exist any more, and those
+// of the other one do again.
+func (w *World) move(begun time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.moved, w.down = !w.moved, false
+	for _, t := range w.types {
+		t.vanishLocked(begun)
+		t.inventory, t.other = t.other, t.inventory
+		for _, uid := range t.present {
+			o := t.objects[uid]
+			for _, s := range slices.Backward(o.States) {
+				if !s.Deleted {
+					s.At = begun
+					o.States = append(o.States, s)
+					break
+				}
+			}
+		}
+	}
+}
+
+// definedOnOther records the CRD of a type on the server that does not serve it.
+func (w *World) definedOnOther(typ string, i Incarnation) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.typeLocked(typ)
+	t.incarnations = append(t.incarnations, &i)
+	t.other.current = len(t.incarnations) - 1
+}
+
+// absentOnOther returns the types that the server that serves the group has, and the other one does not, with their CRDs.
+func (w *World) absentOnOther() map[string]Incarnation {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	absent := map[string]Incarnation{}
+	for name, t := range w.types {
+		if t.other.current < 0 && t.current >= 0 && t.incarnations[t.current].Deleted.IsZero() {
+			absent[name] = *t.incarnations[t.current]
+		}
+	}
+	return absent
+}
+
+// setDown records whether the aggregated server responds.
+func (w *World) setDown(down bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = down
 }
 
 // saved is a type in a backup.
@@ -226,7 +311,7 @@ func (w *World) backedUp() {
 	defer w.mu.Unlock()
 	w.backup = map[string]saved{}
 	for name, t := range w.types {
-		if len(t.incarnations) == 0 {
+		if t.current < 0 {
 			continue
 		}
 		s := saved{t.current, *t.incarnations[t.current], maps.Clone(t.present), map[types.UID]State{}}
@@ -290,7 +375,7 @@ func (w *World) rested(at time.Time) {
 
 // servedWhole reports whether the type exists, and a subject can list it in all versions and namespaces.
 func (t *typeTruth) servedWhole() bool {
-	if len(t.incarnations) == 0 || len(t.forbidden) > 0 {
+	if t.current < 0 || len(t.forbidden) > 0 {
 		return false
 	}
 	crd := t.incarnations[t.current]

@@ -29,6 +29,16 @@ const patience = 60 * time.Second
 type writer struct {
 	world  *World
 	client dynamic.Interface
+	// behind writes to the aggregated server. Nil: there is none, or types were never moved to it.
+	behind *writer
+}
+
+// serving returns the writer to the server that serves the types.
+func (w *writer) serving() *writer {
+	if w.behind != nil && w.world.Moved() {
+		return w.behind
+	}
+	return w
 }
 
 // until calls do until it is done, fails, or patience has run out.
@@ -80,11 +90,17 @@ func (w *writer) ensureNamespaces(ctx context.Context, names ...string) error {
 			return err
 		}
 	}
+	w.world.mu.Lock()
+	defer w.world.mu.Unlock()
+	w.world.namespaces = map[string]namespaceTruth{}
 	return nil
 }
 
-// change carries out an operation on a type.
+// change carries out an operation on a type. Types that are moved stay as they are.
 func (w *writer) change(ctx context.Context, op Op) error {
+	if w.world.Moved() {
+		return nil
+	}
 	switch op.Verb {
 	case Serve:
 		return w.serve(ctx, op)
@@ -259,6 +275,12 @@ func (w *writer) quicken(ctx context.Context, typ string) error {
 	})
 }
 
+// locate returns namespace and name of an object of a script on the servers, for a type with this scope.
+func (w *writer) locate(object string, namespaced bool) (namespace, name string) {
+	namespace, name = split(object, namespaced)
+	return w.world.namespace(namespace), name
+}
+
 // split returns namespace and name of an object of a script, for a type with this scope.
 func split(object string, namespaced bool) (namespace, name string) {
 	namespace, name, found := strings.Cut(object, "/")
@@ -280,9 +302,9 @@ func (w *writer) put(ctx context.Context, typ, object, color string, create, upd
 	if n < 0 || len(i.Served) == 0 {
 		return nil
 	}
-	namespace, name := split(object, i.Namespaced)
+	namespace, name := w.locate(object, i.Namespaced)
 	exists := w.world.exists(typ, key(namespace, name))
-	if exists && !update || !exists && !create {
+	if exists && !update || !exists && (!create || !w.world.accepts(namespace)) {
 		return nil
 	}
 	client := w.client.Resource(w.world.Resource(typ, i.Served[0])).Namespace(namespace)
@@ -321,10 +343,16 @@ func (w *writer) remove(ctx context.Context, typ, object string) error {
 	if n < 0 || len(i.Served) == 0 {
 		return nil
 	}
-	namespace, name := split(object, i.Namespaced)
+	namespace, name := w.locate(object, i.Namespaced)
 	if !w.world.exists(typ, key(namespace, name)) {
 		return nil
 	}
+	return w.delete(ctx, typ, namespace, name)
+}
+
+// delete deletes an object that exists.
+func (w *writer) delete(ctx context.Context, typ, namespace, name string) error {
+	i, _ := w.world.Incarnation(typ)
 	client, begun := w.client.Resource(w.world.Resource(typ, i.Served[0])).Namespace(namespace), time.Now()
 	w.world.deleted(typ, key(namespace, name), begun)
 	return until(ctx, "delete an object", func() (bool, error) {

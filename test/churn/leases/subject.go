@@ -47,6 +47,7 @@ type lease struct {
 	name     string
 	version  string // empty: the preferred one
 	view     churn.View
+	labeled  bool // its namespaces are those with a label
 	handlers map[string]*handler
 }
 
@@ -149,7 +150,7 @@ func (s *subject) Do(ctx context.Context, op churn.Op) error {
 		s.block(l, op)
 	case op.Verb == churn.Retry:
 		l.Retry()
-	case op.Verb == churn.Namespace && l.view.Sets != nil:
+	case op.Verb == churn.Namespace && l.view.Sets != nil && !l.labeled:
 		names := op.List("names")
 		l.view.Sets.Change(names...)
 		return l.SetNamespaces(names...)
@@ -216,6 +217,7 @@ func (s *subject) acquire(ctx context.Context, op churn.Op) {
 	l := &lease{name: op.Arg("lease"), version: "v1", handlers: map[string]*handler{}}
 	l.view = churn.View{Name: l.name, Type: op.Arg("type"), Color: op.With["selector"], Merged: op.With["coalescing"] != "", Keeps: op.With["removal"] == "keep"}
 	opts := append([]dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent(), dynamicinformer.WithLeaseName(l.name)}, l.selection(op)...)
+	opts = append(opts, s.namespaces(l, op)...)
 	opts = append(opts, l.storage(op)...)
 	version := l.version
 	if version == "" {
@@ -258,13 +260,23 @@ func (l *lease) selection(op churn.Op) (opts []dynamicinformer.LeaseOption) {
 	if l.view.Color != "" {
 		opts = append(opts, dynamicinformer.WithLabelSelector(churn.ColorLabel+"="+l.view.Color))
 	}
-	if names := op.List("namespaces"); names != nil {
+	return opts
+}
+
+// namespaces returns the options that select namespaces.
+func (s *subject) namespaces(l *lease, op churn.Op) []dynamicinformer.LeaseOption {
+	names, color := op.List("namespaces"), op.With["labeled"]
+	switch {
+	case color != "" && s.env.World.HasNamespaces():
+		l.view.Sets, l.labeled = s.env.World.SelectedNamespaces(color), true
+		return []dynamicinformer.LeaseOption{dynamicinformer.WithNamespaceSelector(s.env.World.NamespaceSelector(color))}
+	case names != nil:
 		l.view.Sets = &churn.NamespaceSets{}
 		l.view.Sets.Change(names...)
 		// Other leases on the informer would get the namespaces of this one.
-		opts = append(opts, dynamicinformer.WithNamespaces(names...), dynamicinformer.WithSeparateInformer())
+		return []dynamicinformer.LeaseOption{dynamicinformer.WithNamespaces(names...), dynamicinformer.WithSeparateInformer()}
 	}
-	return opts
+	return nil
 }
 
 // storage returns the options of requests, of the cache and of handlers.
@@ -440,7 +452,7 @@ func (s *subject) AtRest(ctx context.Context) []churn.Violation {
 
 // atRest compares a lease with the model.
 func (s *subject) atRest(ctx context.Context, l *lease) []churn.Violation {
-	c := &comparison{lease: l, world: s.env.World, handlers: s.handlersOf(l), at: l.Status(), wait: l.WaitForSync}
+	c := &comparison{lease: l, world: s.env.World, handlers: s.handlersOf(l), at: l.Status(), backing: l.Resource().Backing, wait: l.WaitForSync}
 	c.has, c.incomplete = l.read()
 	for _, name := range slices.Sorted(maps.Keys(c.handlers)) {
 		c.found = append(c.found, churn.Compare("handler "+l.name+"/"+name+", compared with the lister,", c.has, c.handlers[name].Has())...)
@@ -453,6 +465,8 @@ func (s *subject) atRest(ctx context.Context, l *lease) []churn.Violation {
 // state compares with the model of a type that exists, as i says, or does not.
 func (c *comparison) state(ctx context.Context, i churn.Incarnation, exists bool) {
 	switch {
+	case c.world.Down():
+		c.down()
 	case !exists:
 		c.absent(ctx)
 	case c.version != "" && !slices.Contains(i.Served, c.version):
@@ -465,12 +479,22 @@ func (c *comparison) state(ctx context.Context, i churn.Incarnation, exists bool
 	}
 }
 
+// down is for a type whose server does not respond, so that discovery can't tell whether it exists. A lease without namespaces sends no
+// request.
+func (c *comparison) down() {
+	if c.at.State == status.StateSynced && (c.view.Sets == nil || len(c.view.Sets.Current()) > 0) {
+		c.report("the server of the type is down, and the state is %s", c.at.State)
+	}
+	c.found = append(c.found, churn.CheckKnown(c.world, c.view, c.has)...)
+}
+
 // comparison compares one lease with the model.
 type comparison struct {
 	*lease
 	world      *churn.World
 	handlers   map[string]*handler
 	at         status.Informer
+	backing    discovery.Backing
 	has        map[string]churn.Observation
 	incomplete error // of the lister
 	wait       func(context.Context, ...dynamicinformer.WaitOption) error
@@ -535,6 +559,9 @@ func (c *comparison) synced(ctx context.Context, served []string) {
 		if seen.Version != version && c.view.Form != churn.Metadata {
 			c.report("%s has the version %s, want %s", key, seen.Version, version)
 		}
+	}
+	if want := c.backing == discovery.BackingAggregated; want != c.world.Moved() && c.backing != discovery.BackingUnknown {
+		c.report("the backing is %s; the type is moved: %v", c.backing, c.world.Moved())
 	}
 	if c.incomplete != nil {
 		c.report("the lister returns %v", c.incomplete)

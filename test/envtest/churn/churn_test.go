@@ -76,7 +76,7 @@ func TestChurn_RestoredServer(t *testing.T) {
 func TestChurn_KubeAPIServer(t *testing.T) {
 	together(t)
 	environment := fixture.StartKubeAPIServer(t)
-	run(t, *parallel, churn.Config{Servers: []*rest.Config{environment.Config, secondServer(t, environment)}})
+	run(t, *parallel, churn.Config{Servers: []*rest.Config{environment.Config, secondServer(t, environment)}, Aggregated: fixture.StartEmbedded(t).Config()})
 }
 
 // forgetful is a controller with a bug: it never removes a copy.
@@ -203,7 +203,7 @@ func run(t *testing.T, parallel int, cfg churn.Config) {
 
 // profile returns what scripts may use. A restore takes seconds, so scripts with restores are shorter.
 func profile(cfg churn.Config) churn.Profile {
-	p := churn.Profile{Servers: len(cfg.Servers), Restore: cfg.Restore != nil}
+	p := churn.Profile{Servers: len(cfg.Servers), Restore: cfg.Restore != nil, Aggregated: cfg.Aggregated != nil, Namespaces: cfg.Aggregated != nil}
 	if p.Restore {
 		p.Length = 70
 	}

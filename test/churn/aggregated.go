@@ -1,0 +1,288 @@
+package churn
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+var (
+	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	services    = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+)
+
+// automanaged is the label of APIServices that kube-apiserver makes for CRDs. With it, kube-apiserver undoes a change.
+const automanaged = "kube-aggregator.kubernetes.io/automanaged"
+
+// aggregated is the aggregated server of a run: another API server with types of the same names, which has its own objects. The
+// API servers of the run reach it through a front with TLS on localhost, to which a Service leads.
+type aggregated struct {
+	world   *World
+	client  dynamic.Interface // of the first API server of the run
+	servers []*httpServer     // all of them
+	behind  *writer           // writes to the aggregated server
+	close   []func()
+	proxy   *faultproxy.Proxy // between front and server
+	front   *http.Server
+	port    int64
+	up      func() // ends what down began
+}
+
+// httpServer is an API server, without an interpretation of its responses.
+type httpServer struct {
+	host   string
+	client *http.Client
+}
+
+// frontHeader marks the responses of the aggregated server.
+const frontHeader = "X-Churn-Aggregated"
+
+// open starts the front of the server of cfg, and creates the Service.
+func (a *aggregated) open(ctx context.Context, cfg *rest.Config) error {
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return err
+	}
+	a.close = append(a.close, client.CloseIdleConnections)
+	direct, err := dynamic.NewForConfigAndClient(unlimited(cfg), client)
+	if err != nil {
+		return err
+	}
+	a.behind = &writer{world: a.world, client: direct}
+	if a.proxy, err = faultproxy.Start(cfg.Host, client.Transport); err != nil { //nolint:contextcheck // close ends it
+		return err
+	}
+	a.close = append(a.close, func() { _ = a.proxy.Close() })
+	target, err := url.Parse(a.proxy.URL())
+	if err != nil {
+		return err
+	}
+	certificate, err := selfSigned()
+	if err != nil {
+		return err
+	}
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return err
+	}
+	a.port = int64(listener.Addr().(*net.TCPAddr).Port)
+	toProxy := &http.Transport{}
+	a.front = &http.Server{
+		ReadHeaderTimeout: time.Minute,
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+		ErrorLog:          log.New(io.Discard, "", 0), // API servers often close connections early
+		Handler: &httputil.ReverseProxy{
+			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+			Transport:     toProxy,
+			FlushInterval: -1,
+			ErrorLog:      log.New(io.Discard, "", 0),
+			ModifyResponse: func(r *http.Response) error {
+				r.Header.Set(frontHeader, "true")
+				return nil
+			},
+		},
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = a.front.ServeTLS(listener, "", "") // until it is closed
+	}()
+	a.close = append(a.close, func() {
+		_ = a.front.Close()
+		<-ended
+		toProxy.CloseIdleConnections()
+	})
+	service := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Service", "spec": map[string]any{"type": "ExternalName", "externalName": "localhost"},
+	}}
+	service.SetName(a.service())
+	_, err = a.client.Resource(services).Namespace("default").Create(ctx, service, metav1.CreateOptions{})
+	return err
+}
+
+func (a *aggregated) service() string { return a.world.run() }
+
+// selfSigned returns a certificate for localhost.
+func selfSigned() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(24 * time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+}
+
+// end deletes what the run has created, and stops the front.
+func (a *aggregated) end(ctx context.Context) error {
+	var err error
+	if a.world.Moved() {
+		err = a.giveBack(ctx)
+	}
+	if a.behind != nil {
+		for _, typ := range a.world.Types() {
+			deleted := a.behind.client.Resource(definitions).Delete(ctx, a.behind.definitionName(typ), metav1.DeleteOptions{})
+			err = errors.Join(err, client404(deleted))
+		}
+	}
+	deleted := a.client.Resource(services).Namespace("default").Delete(ctx, a.service(), metav1.DeleteOptions{})
+	err = errors.Join(err, client404(deleted))
+	for _, f := range slices.Backward(a.close) {
+		f()
+	}
+	return err
+}
+
+// take makes the aggregated server serve the group, with the types that the API servers serve now, and returns when they send requests
+// there.
+func (a *aggregated) take(ctx context.Context) error {
+	for typ, crd := range a.world.absentOnOther() {
+		crd.Served = allVersions
+		created, err := a.behind.client.Resource(definitions).Create(ctx, a.behind.definition(typ, crd.Namespaced, crd.Served), metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		crd.UID = created.GetUID()
+		a.world.definedOnOther(typ, crd)
+		if err := a.behind.quicken(ctx, typ); err != nil {
+			return err
+		}
+	}
+	a.world.move(time.Now())
+	for _, version := range allVersions {
+		if err := a.register(ctx, version); err != nil {
+			return err
+		}
+	}
+	return a.await(ctx, func(r *http.Response) bool { return r.Header.Get(frontHeader) != "" && r.StatusCode == http.StatusOK })
+}
+
+// register makes the aggregated server serve a version.
+func (a *aggregated) register(ctx context.Context, version string) error {
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": a.world.Group, "version": version, "groupPriorityMinimum": int64(1000), "versionPriority": int64(100),
+		"service":               map[string]any{"namespace": "default", "name": a.service(), "port": a.port},
+		"insecureSkipTLSVerify": true,
+	}}}
+	obj.SetAPIVersion(apiServices.GroupVersion().String())
+	obj.SetKind("APIService")
+	obj.SetName(version + "." + a.world.Group)
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{automanaged: nil}}, "spec": obj.Object["spec"]})
+	if err != nil {
+		return err
+	}
+	return until(ctx, "register the aggregated server", func() (bool, error) {
+		_, err := a.client.Resource(apiServices).Patch(ctx, obj.GetName(), types.MergePatchType, body, metav1.PatchOptions{})
+		if apierrors.IsNotFound(err) {
+			_, err = a.client.Resource(apiServices).Create(ctx, obj, metav1.CreateOptions{})
+		}
+		return err == nil, err
+	})
+}
+
+// giveBack ends what take began. The API server creates APIServices for the versions that CRDs have.
+func (a *aggregated) giveBack(ctx context.Context) error {
+	if a.up != nil {
+		a.up()
+		a.up = nil
+	}
+	a.world.move(time.Now())
+	for _, version := range allVersions {
+		err := a.client.Resource(apiServices).Delete(ctx, version+"."+a.world.Group, metav1.DeleteOptions{})
+		if client404(err) != nil {
+			return err
+		}
+	}
+	if err := a.await(ctx, func(r *http.Response) bool {
+		return r.Header.Get(frontHeader) == "" && r.StatusCode != http.StatusServiceUnavailable
+	}); err != nil {
+		return err
+	}
+	a.proxy.CutWatches(nil) // of those that the API servers have sent late
+	return nil
+}
+
+// down makes the aggregated server respond 503, and breaks its watches. If it is not down, it does the opposite, and returns when
+// the API servers send requests again.
+func (a *aggregated) setDown(ctx context.Context, down bool) error {
+	if down == (a.up != nil) {
+		return nil
+	}
+	a.world.setDown(down)
+	if down {
+		a.up = a.proxy.Inject(nil, faultproxy.Fail(http.StatusServiceUnavailable))
+		a.proxy.CutWatches(nil)
+		return nil
+	}
+	a.up()
+	a.up = nil
+	for _, version := range allVersions { // a change makes the API server ask for the documents at once, and not after half a minute
+		annotation := fmt.Appendf(nil, `{"metadata":{"annotations":{"up":%q}}}`, time.Now().Format(time.RFC3339Nano))
+		if _, err := a.client.Resource(apiServices).Patch(ctx, version+"."+a.world.Group, types.MergePatchType, annotation, metav1.PatchOptions{}); err != nil {
+			return err
+		}
+	}
+	return a.await(ctx, func(r *http.Response) bool { return r.StatusCode == http.StatusOK })
+}
+
+// await waits until the responses of all API servers to requests for a type that is defined, in each of its versions, are as wanted.
+func (a *aggregated) await(ctx context.Context, wanted func(*http.Response) bool) error {
+	for _, typ := range a.world.Types() {
+		crd, n := a.world.Incarnation(typ)
+		if n < 0 {
+			continue
+		}
+		for _, version := range crd.Served {
+			for _, server := range a.servers {
+				err := until(ctx, "wait for another server of "+typ+" "+version, func() (bool, error) {
+					response, err := server.get(ctx, "/apis/"+a.world.Resource(typ, version).GroupVersion().String()+"/"+typ+"s?limit=1")
+					return err == nil && wanted(response), err
+				})
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// get sends a request, and reads the response.
+func (s *httpServer) get(ctx context.Context, path string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(s.host, "/")+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return response, errors.Join(err, response.Body.Close())
+}
