@@ -14,6 +14,30 @@ import (
 // reflector that knows the kind would drop the objects and only log that.
 var ErrWrongKind = errors.New("the response has an object of another kind")
 
+// ErrWrongScope is the error of a response with objects in namespaces for a type that discovery reports as cluster-scoped, if the
+// informer is limited to namespaces. The response is of another type, which discovery does not have yet: the objects may be in other
+// namespaces.
+var ErrWrongScope = errors.New("the response has an object in a namespace, and the type is cluster-scoped")
+
+// check returns an error if item is not of the type of the requests.
+func (r *requests) check(item runtime.Object) error {
+	if err := checkKind(r.kind, item); err != nil || !r.outside || item == nil {
+		return err
+	}
+	if object, err := meta.Accessor(item); err == nil && object.GetNamespace() != "" {
+		return ErrWrongScope
+	}
+	return nil
+}
+
+// checkAll is check for the items of a list.
+func (r *requests) checkAll(list runtime.Object) error {
+	if r.kind == "" && !r.outside {
+		return nil
+	}
+	return meta.EachListItem(list, r.check)
+}
+
 // checkKind returns an error if item is of another kind than kind. If one of the kinds is
 // empty, there is no error.
 func checkKind(kind string, item runtime.Object) error {
@@ -24,12 +48,4 @@ func checkKind(kind string, item runtime.Object) error {
 		return fmt.Errorf("%w: the server sent a %s, not a %s", ErrWrongKind, errtext.Cut(got), kind)
 	}
 	return nil
-}
-
-// checkKinds is checkKind for the items of a list.
-func checkKinds(kind string, list runtime.Object) error {
-	if kind == "" {
-		return nil
-	}
-	return meta.EachListItem(list, func(item runtime.Object) error { return checkKind(kind, item) })
 }

@@ -53,6 +53,7 @@ type requests struct {
 	calls    *inflight.Counter // requests in progress and open streams
 	of       Type
 	kind     string // the kind of the objects; empty: it is not checked
+	outside  bool   // the informer is limited to namespaces, and the requests are not: no object is in a namespace
 	strict   bool   // an object that can't be decoded ends its watch
 	polling  bool   // a type that can't be watched is no failure
 	stalls   *Stalls
@@ -124,7 +125,7 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 		err = fmt.Errorf("%w within %v", errNoList, cmp.Or(r.timeout, listAfter))
 	}
 	if err == nil {
-		err = checkKinds(r.kind, list)
+		err = r.checkAll(list)
 	}
 	if err != nil {
 		r.failed(ctx, VerbList, err)

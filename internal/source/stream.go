@@ -171,7 +171,7 @@ func (s *stream) inspect(ctx context.Context, event watch.Event) (watch.Event, b
 			s.requests.observer.Succeeded(VerbWatch)
 		}
 	default:
-		err := checkKind(s.requests.kind, event.Object)
+		err := s.requests.check(event.Object)
 		if _, noObject := meta.Accessor(event.Object); noObject != nil { // the reflector would log the whole object
 			err = fmt.Errorf("%w: the server sent a %T in a watch event", ErrWrongKind, event.Object)
 		}

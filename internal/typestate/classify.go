@@ -118,7 +118,7 @@ func isDecode(err error) bool {
 	switch {
 	case err == nil:
 		return false
-	case errors.Is(err, source.ErrDecode), errors.Is(err, source.ErrNotAList), errors.Is(err, source.ErrWrongKind), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &syntax),
+	case errors.Is(err, source.ErrDecode), errors.Is(err, source.ErrNotAList), errors.Is(err, source.ErrWrongKind), errors.Is(err, source.ErrWrongScope), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &syntax),
 		runtime.IsMissingKind(err), runtime.IsMissingVersion(err), runtime.IsNotRegisteredError(err):
 		return true
 	}
