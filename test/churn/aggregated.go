@@ -180,7 +180,11 @@ func (a *aggregated) take(ctx context.Context) error {
 			return err
 		}
 	}
-	return a.await(ctx, func(r *http.Response) bool { return r.Header.Get(frontHeader) != "" && r.StatusCode == http.StatusOK })
+	if err := a.await(ctx, func(r *http.Response) bool { return r.Header.Get(frontHeader) != "" && r.StatusCode == http.StatusOK }); err != nil {
+		return err
+	}
+	_, err := a.documented(ctx, patience)
+	return err
 }
 
 // register makes the aggregated server serve a version.
@@ -206,12 +210,30 @@ func (a *aggregated) register(ctx context.Context, version string) error {
 	})
 }
 
-// giveBack ends what take began. The API server creates APIServices for the versions that CRDs have.
+// giveBack ends what take began. If a document keeps the types of the aggregated server, it takes them again, and gives them back again:
+// the discovery manager of kube-apiserver 1.36.3 forgets an APIService only if it sees it deleted, and another controller creates it
+// again at once.
 func (a *aggregated) giveBack(ctx context.Context) error {
 	if a.up != nil {
 		a.up()
 		a.up = nil
 	}
+	for range 50 {
+		if err := a.giveBackOnce(ctx); err != nil {
+			return err
+		}
+		ok, err := a.documented(ctx, time.Second)
+		if ok || err != nil {
+			return err
+		}
+		if err := a.take(ctx); err != nil {
+			return err
+		}
+	}
+	return errors.New("churn: the discovery document of an API server stays wrong")
+}
+
+func (a *aggregated) giveBackOnce(ctx context.Context) error {
 	a.world.move(time.Now())
 	for _, version := range allVersions {
 		err := a.client.Resource(apiServices).Delete(ctx, version+"."+a.world.Group, metav1.DeleteOptions{})
@@ -242,13 +264,85 @@ func (a *aggregated) setDown(ctx context.Context, down bool) error {
 	}
 	a.up()
 	a.up = nil
-	for _, version := range allVersions { // a change makes the API server ask for the documents at once, and not after half a minute
-		annotation := fmt.Appendf(nil, `{"metadata":{"annotations":{"up":%q}}}`, time.Now().Format(time.RFC3339Nano))
-		if _, err := a.client.Resource(apiServices).Patch(ctx, version+"."+a.world.Group, types.MergePatchType, annotation, metav1.PatchOptions{}); err != nil {
+	if err := a.touch(ctx); err != nil { // otherwise the API servers ask after half a minute
+		return err
+	}
+	return a.await(ctx, func(r *http.Response) bool { return r.StatusCode == http.StatusOK })
+}
+
+// touch makes the API servers request the documents of the group's servers.
+func (a *aggregated) touch(ctx context.Context) error {
+	for _, version := range allVersions {
+		annotation := fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":%q}}}`, time.Now().Format(time.RFC3339Nano))
+		_, err := a.client.Resource(apiServices).Patch(ctx, version+"."+a.world.Group, types.MergePatchType, annotation, metav1.PatchOptions{})
+		if client404(err) != nil {
 			return err
 		}
 	}
-	return a.await(ctx, func(r *http.Response) bool { return r.StatusCode == http.StatusOK })
+	return nil
+}
+
+// documented waits until the aggregated discovery documents of all API servers have what is served, and reports whether they do.
+func (a *aggregated) documented(ctx context.Context, most time.Duration) (bool, error) {
+	for _, server := range a.servers {
+		for begun := time.Now(); ; {
+			ok, err := a.documentedBy(ctx, server)
+			if err != nil {
+				return false, err
+			}
+			if ok {
+				break
+			}
+			if time.Since(begun) > most {
+				return false, nil
+			}
+			if err := wait(ctx, 20*time.Millisecond); err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// documentedBy reports whether the aggregated discovery document of a server has what is served.
+func (a *aggregated) documentedBy(ctx context.Context, server *httpServer) (bool, error) {
+	response, body, err := server.get(ctx, "/apis", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	if err != nil || response.StatusCode != http.StatusOK {
+		return false, err
+	}
+	var document struct {
+		Items []struct {
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+			Versions []struct {
+				Version   string `json:"version"`
+				Resources []struct {
+					Resource string `json:"resource"`
+				} `json:"resources"`
+			} `json:"versions"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal(body, &document); err != nil {
+		return false, err
+	}
+	listed := map[schema.GroupVersionResource]bool{}
+	for _, group := range document.Items {
+		for _, version := range group.Versions {
+			for _, resource := range version.Resources {
+				listed[schema.GroupVersionResource{Group: group.Metadata.Name, Version: version.Version, Resource: resource.Resource}] = true
+			}
+		}
+	}
+	for _, typ := range a.world.Types() {
+		crd, n := a.world.Incarnation(typ)
+		for _, version := range allVersions {
+			if listed[a.world.Resource(typ, version)] != (n >= 0 && slices.Contains(crd.Served, version)) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
 }
 
 // await waits until the responses of all API servers to requests for a type that is defined, in each of its versions, are as wanted.
@@ -261,7 +355,8 @@ func (a *aggregated) await(ctx context.Context, wanted func(*http.Response) bool
 		for _, version := range crd.Served {
 			for _, server := range a.servers {
 				err := until(ctx, "wait for another server of "+typ+" "+version, func() (bool, error) {
-					response, err := server.get(ctx, "/apis/"+a.world.Resource(typ, version).GroupVersion().String()+"/"+typ+"s?limit=1")
+					path := "/apis/" + a.world.Resource(typ, version).GroupVersion().String() + "/" + typ + "s?limit=1"
+					response, _, err := server.get(ctx, path, "application/json")
 					return err == nil && wanted(response), err
 				})
 				if err != nil {
@@ -274,15 +369,15 @@ func (a *aggregated) await(ctx context.Context, wanted func(*http.Response) bool
 }
 
 // get sends a request, and reads the response.
-func (s *httpServer) get(ctx context.Context, path string) (*http.Response, error) {
+func (s *httpServer) get(ctx context.Context, path, accept string) (response *http.Response, body []byte, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(s.host, "/")+path, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	response, err := s.client.Do(request)
-	if err != nil {
-		return nil, err
+	request.Header.Set("Accept", accept)
+	if response, err = s.client.Do(request); err != nil {
+		return nil, nil, err
 	}
-	_, err = io.Copy(io.Discard, response.Body)
-	return response, errors.Join(err, response.Body.Close())
+	body, err = io.ReadAll(response.Body)
+	return response, body, errors.Join(err, response.Body.Close())
 }

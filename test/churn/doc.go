@@ -14,7 +14,7 @@
 // are created, changed, deleted and replaced; watches are cut, faults are injected
 // (package faultproxy) and healed, permissions are revoked; etcd is backed up and restored; an aggregated
 // server takes the types over, fails, and gives them back; Namespace objects come, go and change their labels;
-// leases and handlers come and go. [Generate] makes the script of a seed: random operations, and scenarios in
+// objects have finalizers, for which CRDs wait; leases, handlers and calls of Follow come and go, and handlers panic. [Generate] makes the script of a seed: random operations, and scenarios in
 // which bugs of one kind show, such as objects that are replaced while lists hang and watches expire.
 //
 // [Run] carries a script out. It writes to the server past the proxy and records the results in the
@@ -31,9 +31,10 @@
 //   - of caches, states and waits at rest, which is within [Config.Patience] after all faults have
 //     ended: they are equal to the server. Permissions that are revoked stay revoked; if there are none, several servers
 //     still alternate;
-//   - of watches, as the proxy sees them: each begins at a version that the client has got, and
-//     none is left after a release. No goroutine of the subject is left after its end; goroutines have
-//     the label of their run.
+//   - of watches, as the client gets them: each begins at a version that the client has got in its namespaces, and
+//     none is left after a release. Their bookmarks are true, and they send what was written, without a gap: this is
+//     about the servers and the proxy, and not about watches that a fault garbles;
+//   - of goroutines: none of the subject is left after its end. They have the label of their run.
 //
 // An operation that a server does not support is skipped. The embedded server has no Namespace objects and no APIServices, so
 // move, return, down, up, newnamespace, label and endnamespace have no effect there. They need kube-apiserver and, for the first

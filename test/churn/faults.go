@@ -1,16 +1,14 @@
 package churn
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gvrkit/gvrkit/test/faultproxy"
@@ -45,6 +43,9 @@ var faultKinds = map[string]struct {
 	"stalediscovery":   {discoveryOnly, func(Op) faultproxy.Fault { return faultproxy.StaleDiscovery() }},
 	"breakdefinitions": {definitionsOnly, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
 }
+
+// garblingKinds are the kinds of faults that change the frames of watches.
+var garblingKinds = []string{"garble", "garbleframe", "duplicateframe"}
 
 // Marks instead of verbs.
 var (
@@ -125,6 +126,8 @@ type Faults struct {
 	group  string
 	ofType func(typ string) faultproxy.Match
 	active map[string]activeFault
+
+	garbling atomic.Int64 // active faults that change the frames of watches
 }
 
 // activeFault is a fault that has been injected.
@@ -146,6 +149,11 @@ func (f *Faults) Inject(ctx context.Context, op Op) error {
 		return err
 	}
 	f.inject(ctx, op.Arg("name"), match, fault)
+	if slices.Contains(garblingKinds, op.With["kind"]) {
+		f.garbling.Add(1)
+		remove := f.active[op.Arg("name")].remove
+		f.active[op.Arg("name")] = activeFault{remove: func() { remove(); f.garbling.Add(-1) }}
+	}
 	if verbs := faultKinds[op.With["kind"]].verbs; slices.Equal(verbs, discoveryOnly) || slices.Equal(verbs, definitionsOnly) {
 		f.active[op.Arg("name")] = activeFault{f.active[op.Arg("name")].remove, true}
 	}
@@ -161,6 +169,9 @@ func (f *Faults) ConcernDiscovery() bool {
 	}
 	return false
 }
+
+// Garble reports whether an active fault changes the frames of watches.
+func (f *Faults) Garble() bool { return f.garbling.Load() > 0 }
 
 // inject injects a fault. When it is healed, the connections of the requests that match, which
 // the fault may have changed, break: otherwise, a request that hangs would do so for ever.
@@ -196,54 +207,4 @@ func (f *Faults) Heal(name string) {
 			delete(f.active, other)
 		}
 	}
-}
-
-// versionLog has the resourceVersions that the subject has got in responses in JSON.
-type versionLog struct {
-	mu   sync.Mutex
-	seen map[string]bool
-}
-
-var versionText = regexp.MustCompile(`"resourceVersion":"(\d+)"`)
-
-// record returns a fault that changes nothing and reads the versions.
-func (l *versionLog) record(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if verb := faultproxy.ParseRequest(r).Verb; verb != "list" && verb != "watch" {
-			next.ServeHTTP(w, r)
-			return
-		}
-		r = r.Clone(r.Context())
-		r.Header.Set("Accept-Encoding", "identity")
-		next.ServeHTTP(&versionReader{ResponseWriter: w, log: l}, r)
-	})
-}
-
-// versionReader is the response of one request.
-type versionReader struct {
-	http.ResponseWriter
-	log  *versionLog
-	tail []byte // the end of the last part, in which a version may begin
-}
-
-// Write implements [http.ResponseWriter].
-func (v *versionReader) Write(b []byte) (int, error) {
-	text := append(bytes.Clone(v.tail), b...)
-	v.log.mu.Lock()
-	for _, found := range versionText.FindAllSubmatch(text, -1) {
-		v.log.seen[string(found[1])] = true
-	}
-	v.log.mu.Unlock()
-	v.tail = text[max(0, len(text)-60):]
-	return v.ResponseWriter.Write(b)
-}
-
-// Unwrap implements the interface that http.ResponseController uses.
-func (v *versionReader) Unwrap() http.ResponseWriter { return v.ResponseWriter }
-
-// has reports whether the subject has got this version.
-func (l *versionLog) has(version string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.seen[version]
 }

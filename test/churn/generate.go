@@ -56,7 +56,7 @@ func Generate(seed uint64, p Profile) Script {
 	return append(g.script, NewOp(Settle, nil))
 }
 
-// scenario adds the scenario with this number. Every other one is special to the servers, if some are.
+// scenario adds the scenario with this number. Every third one is special to the servers, if some are.
 func (g *generator) scenario(number uint64) {
 	var special []func(*generator)
 	if g.profile.Restore {
@@ -69,11 +69,12 @@ func (g *generator) scenario(number uint64) {
 		special = append(special, labelings...)
 	}
 	all := scenarios
-	if len(special) > 0 {
-		if number%2 == 0 {
-			all = special
-		}
-		number /= 2
+	switch {
+	case len(special) == 0:
+	case number%3 == 0:
+		all, number = special, number/3
+	default:
+		number -= number/3 + 1
 	}
 	all[number%uint64(len(all))](g)
 }
@@ -104,7 +105,7 @@ func (g *generator) add(verb string, args []string, params ...string) {
 	}
 	g.script = append(g.script, op)
 	switch typ := op.Arg("type"); {
-	case verb == Undefine:
+	case verb == Undefine || verb == Terminate:
 		delete(g.scopes, typ)
 	case verb == Redefine || verb == Define && g.scopes[typ] == "":
 		g.scopes[typ] = op.With["scope"]
@@ -251,7 +252,11 @@ func (g *generator) object1() {
 		g.add(Create, args, "color", g.color())
 		return
 	}
-	switch g.IntN(10) {
+	switch g.IntN(12) {
+	case 10:
+		g.add(Hold, args)
+	case 11:
+		g.add(Free, args)
 	case 0, 1, 2, 3, 4:
 		g.add(Update, args, "color", g.sometimes(2, g.color()))
 	case 5, 6:
@@ -266,10 +271,12 @@ func (g *generator) object1() {
 // definition changes a type.
 func (g *generator) definition() {
 	typ := g.typ()
-	switch g.IntN(6) {
+	switch g.IntN(8) {
+	case 6:
+		g.held(typ)
 	case 0:
 		g.add(Define, []string{typ}, "scope", g.scope(), "versions", g.versions())
-	case 1, 2:
+	case 1, 2, 7:
 		g.absence(typ)
 	case 3:
 		g.add(Redefine, []string{typ}, "scope", g.scope(), "versions", g.versions())
@@ -277,6 +284,17 @@ func (g *generator) definition() {
 	default:
 		g.add(Serve, []string{typ}, "versions", g.versions())
 	}
+}
+
+// held deletes a type of which an object has a finalizer. The subject comes to rest while the deletion waits.
+func (g *generator) held(typ string) {
+	args := []string{typ, g.object()}
+	g.add(Create, args, "color", g.color())
+	g.add(Hold, args)
+	g.add(Terminate, []string{typ})
+	g.object1()
+	g.add(Settle, nil)
+	g.add(Free, args)
 }
 
 // absence deletes a type. Usually, the subject comes to rest without it, also with a lease that was acquired meanwhile, and the type
@@ -305,7 +323,7 @@ func (g *generator) absence(typ string) {
 func (g *generator) acquire(lease, typ string, fixed ...string) {
 	with := map[string]string{
 		"version": g.sometimes(3, pick(g, "v1beta1", "preferred")), "selector": g.sometimes(4, g.color()),
-		"namespaces": g.sometimes(3, pick(g, "a", "a,b", "b,c")), "coalescing": g.sometimes(5, "yes"), "removal": g.sometimes(5, "keep"),
+		"namespaces": g.sometimes(3, pick(g, "a", "a,b", "b,c")), "coalescing": g.sometimes(5, "yes"), "recovery": g.sometimes(3, "yes"), "removal": g.sometimes(5, "keep"),
 		"separate": g.sometimes(8, "yes"), "pagesize": g.sometimes(4, "2"), "watchlist": g.sometimes(4, "never"), "polling": g.sometimes(8, "yes"),
 	}
 	if g.profile.Namespaces && with["namespaces"] == "" {
@@ -340,13 +358,22 @@ func (g *generator) handle(lease string) {
 	if does != "" {
 		after = fmt.Sprint(1 + g.IntN(6))
 	}
-	g.add(Handle, []string{lease, g.handler()}, "ms", g.sometimes(3, pick(g, "5", "20", "40")), "after", after, "does", does)
+	g.add(Handle, []string{lease, g.handler()}, "ms", g.sometimes(3, pick(g, "5", "20", "40")), "after", after, "does", does, "panics", g.sometimes(3, pick(g, "1", "2", "5")))
+}
+
+// follow follows types.
+func (g *generator) follow(following string) {
+	g.add(Follow, []string{following}, "types", pick(g, "", "t1", "t1,t2"), "by", pick(g, "", "kind", "plural"))
 }
 
 // subject adds an operation of the subject.
 func (g *generator) subject() {
 	lease := g.lease()
-	switch g.IntN(12) {
+	switch g.IntN(14) {
+	case 12:
+		g.follow("f1")
+	case 13:
+		g.add(Unfollow, []string{"f1"})
 	case 0, 1, 2:
 		g.acquire(lease, g.typ())
 		g.handle(lease)

@@ -90,7 +90,9 @@ const (
 	CalledAfterRemoval Invariant = "removal: a removed handler is not called"
 	Equal              Invariant = "equal: at rest, the subject has what the server has"
 	Status             Invariant = "status: at rest, states and waits are true"
-	Resumable          Invariant = "resumable: a watch begins at a version that the client has got"
+	Resumable          Invariant = "resumable: a watch begins at a version that the client has got in its namespaces"
+	Bookmarks          Invariant = "bookmarks: a bookmark is at or after all events before it, and before all events after it"
+	NoGap              Invariant = "no gap: a watch sends what was written since the version at which it began, and nothing else"
 	Released           Invariant = "released: what is released leaves no watch and no goroutine"
 )
 
@@ -194,7 +196,7 @@ func (c *checker) added(e Event, o Object, have held, present bool) {
 	}
 	c.had[o.UID] = true
 	for key, other := range c.has {
-		if other.incarnation != o.Incarnation {
+		if other.incarnation != o.Incarnation && !(c.view.Sets != nil && c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation)) {
 			c.report(Generations, e, "it is of type %d, and the handler has %s of type %d", o.Incarnation, key, other.incarnation)
 			break
 		}
@@ -223,7 +225,7 @@ func (c *checker) state(e Event, o Object) {
 		at = o.find(seen, 0)
 	}
 	if at < 0 {
-		c.report(Atomic, e, "the object never had this content and color at this version: %s", o.versions())
+		c.report(Atomic, e, "the object never had this content, color and deletionTimestamp at this version: %s", o.versions())
 		return
 	}
 	if c.view.Color != "" && o.States[at].Color != c.view.Color {
@@ -239,7 +241,7 @@ func (c *checker) state(e Event, o Object) {
 // an object may have another state with the same version.
 func (o *Object) find(seen Observation, from int) int {
 	at := slices.IndexFunc(o.States[from:], func(s State) bool {
-		return !s.Deleted && s.ResourceVersion == seen.ResourceVersion && s.Serial == seen.Serial && s.Color == seen.Color
+		return !s.Deleted && s.ResourceVersion == seen.ResourceVersion && s.Serial == seen.Serial && s.Color == seen.Color && s.Terminating == seen.Terminating
 	})
 	if at < 0 {
 		return -1
@@ -304,7 +306,7 @@ func (w *World) Want(v View) map[string]Observation {
 	want := map[string]Observation{}
 	for _, o := range w.Objects(v.Type) {
 		if s := o.States[0]; s.Selected(v.Color) && v.Includes(o.Namespace) {
-			want[o.Key()] = Observation{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: s.ResourceVersion, Serial: s.Serial, Color: s.Color}
+			want[o.Key()] = Observation{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: s.ResourceVersion, Serial: s.Serial, Color: s.Color, Terminating: s.Terminating}
 		}
 	}
 	return want
@@ -326,7 +328,7 @@ func Compare(name string, want, has map[string]Observation) []Violation {
 			found = append(found, Violation{Equal, fmt.Sprintf("%s has %v, and must not", name, got)})
 		case !present:
 			found = append(found, Violation{Equal, fmt.Sprintf("%s does not have %v", name, wanted)})
-		case got.UID != wanted.UID || got.ResourceVersion != wanted.ResourceVersion || got.Serial != wanted.Serial || got.Color != wanted.Color:
+		case got.UID != wanted.UID || got.ResourceVersion != wanted.ResourceVersion || got.Serial != wanted.Serial || got.Color != wanted.Color || got.Terminating != wanted.Terminating:
 			found = append(found, Violation{Equal, fmt.Sprintf("%s has %v, and the server %v", name, got, wanted)})
 		}
 	}
@@ -340,7 +342,7 @@ func CheckKnown(w *World, v View, has map[string]Observation) []Violation {
 	for _, got := range has {
 		o, known := w.Object(v.Type, got.UID)
 		if !known || !slices.ContainsFunc(o.States, func(s State) bool {
-			return s.ResourceVersion == got.ResourceVersion && s.Serial == got.Serial && s.Color == got.Color
+			return s.ResourceVersion == got.ResourceVersion && s.Serial == got.Serial && s.Color == got.Color && s.Terminating == got.Terminating
 		}) {
 			found = append(found, Violation{Atomic, fmt.Sprintf("%s has %v, which never existed", v.Name, got)})
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -230,13 +231,55 @@ func TestCheckHistory_RestoresEndAtRest(t *testing.T) {
 	}
 }
 
+// An object with a finalizer gets a deletionTimestamp, and stays.
+func TestCheckHistory_TerminatingObjects(t *testing.T) {
+	s := newSample()
+	terminating := at(s.z(), "11")
+	now := metav1.Now()
+	terminating.SetDeletionTimestamp(&now)
+	s.wrote("t1", terminating, time.Now())
+	for _, tc := range []struct {
+		name   string
+		events func(r *Recorder)
+		want   []Invariant
+	}{
+		{"it is updated", func(r *Recorder) { r.OnAdd(s.z(), true); r.OnUpdate(s.z(), terminating) }, nil},
+		{"it is deleted early", func(r *Recorder) { r.OnAdd(s.z(), true); r.OnDelete(terminating) }, []Invariant{Justified}},
+		{"the deletionTimestamp is missing", func(r *Recorder) { r.OnAdd(at(s.z(), "11"), true) }, []Invariant{Atomic}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := &Recorder{View: View{Name: "h", Type: "t1"}}
+			tc.events(r)
+			var got []Invariant
+			for _, v := range r.Check(s.World) {
+				got = append(got, v.Invariant)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("violations %v, want %v\n%v", got, tc.want, Result{Violations: r.Check(s.World)})
+			}
+		})
+	}
+	if found := Compare("it", s.Want(View{Type: "t1"}), map[string]Observation{"a/z": observe(at(s.z(), "11"))}); len(found) != 1 {
+		t.Errorf("without a deletionTimestamp: %v", found)
+	}
+}
+
 // The objects of the other server are other objects, and those of the first one come back.
 func TestCheckHistory_MovedTypes(t *testing.T) {
+	sets := &NamespaceSets{}
+	sets.Change("a", "b")
 	for _, tc := range []struct {
 		name   string
 		events func(s sample, r *Recorder, there *unstructured.Unstructured)
 		want   []Invariant
 	}{
+		{"two namespaces of a set are on two servers", func(s sample, r *Recorder, there *unstructured.Unstructured) {
+			r.View.Sets = sets
+			r.OnAdd(there, true)
+			s.move(time.Now())
+			s.write("b/w", "w1", 12, "red")
+			r.OnAdd(s.object("b/w", "w1", 12, "red"), false)
+		}, nil},
 		{"there and back", func(s sample, r *Recorder, there *unstructured.Unstructured) {
 			r.OnAdd(s.z(), true)
 			r.OnDelete(s.z())

@@ -143,6 +143,9 @@ func (w *writer) endNamespace(ctx context.Context, op Op) error {
 			if err := w.delete(ctx, typ, o.Namespace, o.Name); err != nil {
 				return err
 			}
+			if err := w.freeIn(ctx, typ, o.Namespace, o.Name); err != nil {
+				return err
+			}
 		}
 	}
 	w.world.changeNamespaces(func(namespaces map[string]namespaceTruth) { delete(namespaces, name) })

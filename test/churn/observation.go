@@ -20,6 +20,7 @@ type Observation struct {
 	ResourceVersion string
 	Serial          string // of the content
 	Color           string
+	Terminating     bool   // it has a deletionTimestamp
 	Version         string // of the type; empty for metadata
 	// Problem is what is wrong with the object itself: its parts are of different states, or its
 	// form is wrong. It is empty if the object is whole.
@@ -33,7 +34,11 @@ func (o Observation) Key() string { return key(o.Namespace, o.Name) }
 
 // String describes the observation.
 func (o Observation) String() string {
-	return fmt.Sprintf("%s at %s (content %s, color %q, UID %s)", o.Key(), o.ResourceVersion, o.Serial, o.Color, o.UID)
+	terminating := ""
+	if o.Terminating {
+		terminating = ", terminating"
+	}
+	return fmt.Sprintf("%s at %s (content %s, color %q, UID %s%s)", o.Key(), o.ResourceVersion, o.Serial, o.Color, o.UID, terminating)
 }
 
 // Form is the form in which a subject gets objects.
@@ -100,6 +105,7 @@ func Observe(obj any, form Form) Observation {
 		Namespace: accessor.GetNamespace(), Name: accessor.GetName(), UID: accessor.GetUID(),
 		ResourceVersion: accessor.GetResourceVersion(), Serial: accessor.GetAnnotations()[serialAnnotation],
 		Color: accessor.GetLabels()[ColorLabel], Unknown: unknown,
+		Terminating: accessor.GetDeletionTimestamp() != nil,
 	}
 	if typed, is := obj.(runtime.Object); is && form != Metadata {
 		seen.Version = typed.GetObjectKind().GroupVersionKind().Version

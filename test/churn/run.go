@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -68,14 +67,14 @@ func (r Result) String() string {
 // run is one run of a script.
 type run struct {
 	Config
-	world    *World
-	writer   *writer
-	faults   *Faults
-	versions *versionLog
-	subject  Subject
-	env      Environment
-	second   http.RoundTripper // to the second server; nil: there is none
-	close    []func()
+	world   *World
+	writer  *writer
+	faults  *Faults
+	streams *streams
+	subject Subject
+	env     Environment
+	second  http.RoundTripper // to the second server; nil: there is none
+	close   []func()
 
 	direct     []*httpServer // the servers
 	aggregated *aggregated   // nil: types were never moved
@@ -103,12 +102,13 @@ func Run(ctx context.Context, cfg Config, script Script) (Result, error) {
 	if err == nil && !result.Failed() {
 		result.Violations = append(result.Violations, r.settle(ctx)...)
 	}
-	result.Violations = append(result.Violations, r.resumes()...)
+	result.Violations = append(result.Violations, r.streams.resumes(r.env.Proxy.Past(faultproxy.All(r.ofType(everyType), faultproxy.Verb("watch"))))...)
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	r.ofSubject(stopping, func() { result.Violations = append(result.Violations, r.subject.Stop(stopping)...) })
 	if err == nil {
 		result.Violations = append(result.Violations, r.quiet(stopping)...)
+		result.Violations = append(result.Violations, r.streams.check(r.world)...)
 	}
 	if r.aggregated != nil {
 		err = errors.Join(err, r.aggregated.end(context.WithoutCancel(ctx)))
@@ -151,9 +151,10 @@ func (r *run) open(ctx context.Context) error {
 		return err
 	}
 	r.close = append(r.close, func() { _ = proxy.Close() })
-	r.versions = &versionLog{seen: map[string]bool{}}
-	proxy.Inject(func(req faultproxy.Request) bool { return req.Group == r.world.Group }, r.versions.record)
+	r.streams = newStreams()
+	proxy.Inject(func(req faultproxy.Request) bool { return req.Group == r.world.Group }, r.streams.record)
 	r.faults = NewFaults(proxy, r.world.Group, r.ofType)
+	r.streams.garbles = r.faults.Garble
 	r.close = append(r.close, func() { r.faults.Heal("") })
 	config := &rest.Config{Host: proxy.URL(), QPS: -1}
 	front, err := rest.HTTPClientFor(config)
@@ -212,9 +213,9 @@ func (r *run) script(ctx context.Context, script Script, result *Result) error {
 // do carries out one operation.
 func (r *run) do(ctx context.Context, op Op) error {
 	switch op.Verb {
-	case Define, Undefine, Redefine, Serve:
+	case Define, Undefine, Redefine, Serve, Terminate:
 		return r.writer.change(ctx, op)
-	case Create, Update, Delete, Replace, Fill:
+	case Create, Update, Delete, Replace, Fill, Hold, Free:
 		return r.writer.serving().write(ctx, op)
 	case NewNamespace, Label:
 		return r.writer.setNamespace(ctx, op)
@@ -366,26 +367,6 @@ func (r *run) settle(ctx context.Context) []Violation {
 	}
 	r.logf("settled in %v", since(begun))
 	return found
-}
-
-// resumes checks the versions at which watches have begun.
-func (r *run) resumes() []Violation {
-	var found []Violation
-	for _, req := range r.env.Proxy.Past(faultproxy.All(r.ofType(everyType), faultproxy.Verb("watch"))) {
-		version := queryOf(req).Get("resourceVersion")
-		if !strings.Contains(req.Accept, "application/json") || strings.Contains(req.Accept, "protobuf") || version == "" || version == "0" {
-			continue
-		}
-		if !r.versions.has(version) {
-			found = append(found, Violation{Resumable, fmt.Sprintf("a watch of %s began at %s, which the client had not got: %s", req.Resource, version, req.Query)})
-		}
-	}
-	return found
-}
-
-func queryOf(req faultproxy.Request) url.Values {
-	values, _ := url.ParseQuery(req.Query) // invalid parameters are ignored
-	return values
 }
 
 // quiet waits until the subject, which has been stopped, has no watches and no goroutines.

@@ -22,6 +22,9 @@ var scenarios = []func(*generator){
 	(*generator).polled,
 	(*generator).similarObjects,
 	(*generator).absentType,
+	(*generator).heldObjects,
+	(*generator).panickingHandler,
+	(*generator).followedTypes,
 }
 
 // scene is the type, the lease and the handler of a scenario.
@@ -313,6 +316,69 @@ func (g *generator) absentType() {
 	s.end()
 }
 
+// heldObjects deletes objects with finalizers, and the type while there are such objects. The subject misses some of the events.
+func (g *generator) heldObjects() {
+	s := g.scene("")
+	s.watch()
+	g.add(Settle, nil)
+	s.do(Hold, "a/x")
+	s.do(Hold, "a/y")
+	s.do(Delete, "a/x")
+	s.do(Update, "a/x", "color", g.color())
+	g.add(Settle, nil)
+	end := func() {}
+	if g.IntN(2) == 0 {
+		end = s.unreachable()
+	}
+	g.add(Terminate, []string{s.typ})
+	s.do(Update, "a/y")
+	s.do(Free, "a/x")
+	end()
+	g.add(Settle, nil)
+	s.do(Free, "a/y")
+	g.add(Define, []string{s.typ}, "scope", g.scope(), "versions", g.versions())
+	s.do(Create, "a/x", "color", g.color())
+	s.end()
+}
+
+// panickingHandler lets a handler panic in its calls, beside one that does not.
+func (g *generator) panickingHandler() {
+	s := g.scene("")
+	s.handler = "h2"
+	s.watch("recovery", "yes", "version", "v1")
+	g.add(Handle, []string{s.lease, "h1"}, "panics", pick(g, "1", "2", "3"))
+	s.do(Update, "a/x")
+	s.do(Replace, "b/x", "color", g.color())
+	g.add(Settle, nil)
+	g.add(Cut, []string{s.typ})
+	s.do(Delete, "a/y")
+	s.do(Update, "b/y", "color", g.color())
+	s.end()
+}
+
+// followedTypes follows types while they come and go.
+func (g *generator) followedTypes() {
+	s := g.scene("")
+	following := s.lease + "f"
+	g.follow(following)
+	g.add(Settle, nil)
+	switch g.IntN(3) {
+	case 0:
+		g.add(Undefine, []string{s.typ})
+		g.add(Settle, nil)
+		g.add(Define, []string{s.typ}, "scope", g.scope(), "versions", g.versions())
+	case 1:
+		g.add(Redefine, []string{s.typ}, "scope", g.scope(), "versions", g.versions())
+	default:
+		g.add(Serve, []string{s.typ}, "versions", pick(g, "v1", "v1beta1"))
+	}
+	s.do(Create, "a/x", "color", g.color())
+	g.add(Settle, nil)
+	s.do(Update, "a/x")
+	g.add(Unfollow, []string{following})
+	s.end()
+}
+
 // aggregations are the scenarios with an aggregated server.
 var aggregations = []func(*generator){
 	(*generator).movedType,
@@ -377,10 +443,8 @@ func (g *generator) aggregatedServerDown() {
 		g.add(Cut, []string{s.typ})
 	}
 	g.add(Pause, []string{pick(g, "100ms", "1s")})
-	if g.IntN(3) > 0 {
-		g.add(Up, nil)
-		g.add(Settle, nil)
-	}
+	g.add(Up, nil)
+	g.add(pick(g, Settle, Return), nil)
 	g.add(Return, nil)
 	s.end()
 }

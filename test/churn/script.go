@@ -31,6 +31,9 @@ const (
 	Update       = "update"
 	Delete       = "delete"
 	Replace      = "replace"
+	Hold         = "hold"
+	Free         = "free"
+	Terminate    = "terminate"
 	Fill         = "fill"
 	Pause        = "pause"
 	Settle       = "settle"
@@ -51,6 +54,8 @@ const (
 	EndNamespace = "endnamespace"
 	Acquire      = "acquire"
 	Release      = "release"
+	Follow       = "follow"
+	Unfollow     = "unfollow"
 	Handle       = "handle"
 	Unhandle     = "unhandle"
 	Block        = "block"
@@ -79,6 +84,9 @@ var Verbs = map[string]Usage{
 	Update:       {Args: []string{"type", "object"}, With: []string{"color"}, Does: "changes an object and, with color, its label"},
 	Delete:       {Args: []string{"type", "object"}, Does: "deletes an object"},
 	Replace:      {Args: []string{"type", "object"}, With: []string{"color"}, Does: "deletes an object, and creates another one with its name"},
+	Hold:         {Args: []string{"type", "object"}, Does: "adds a finalizer to an object: its deletion waits"},
+	Free:         {Args: []string{"type", "object"}, Does: "removes the finalizer, which completes a deletion that waits"},
+	Terminate:    {Args: []string{"type"}, Does: "deletes the CRD; it waits for objects with finalizers, and does not accept others"},
 	Fill:         {Args: []string{"type", "namespace"}, With: []string{"count"}, Does: "creates objects whose names begin with f, or changes them"},
 	Pause:        {Args: []string{"duration"}, Does: "waits"},
 	Settle:       {Does: "heals all faults, waits until the subject is at rest, and compares it with the model"},
@@ -97,9 +105,11 @@ var Verbs = map[string]Usage{
 	NewNamespace: {Args: []string{"namespace"}, With: []string{"color"}, Does: "creates the Namespace object of d1 or d2"},
 	Label:        {Args: []string{"namespace"}, With: []string{"color"}, Does: "changes the label of a Namespace object"},
 	EndNamespace: {Args: []string{"namespace"}, With: []string{"ms"}, Does: "deletes a Namespace object with the objects in it, with a pause before each"},
-	Acquire:      {Args: []string{"lease", "type"}, With: []string{"version", "form", "selector", "namespaces", "labeled", "transform", "packed", "coalescing", "removal", "separate", "pagesize", "watchlist", "polling"}, Does: "acquires a lease", Subject: true},
+	Acquire:      {Args: []string{"lease", "type"}, With: []string{"version", "form", "selector", "namespaces", "labeled", "transform", "packed", "coalescing", "recovery", "removal", "separate", "pagesize", "watchlist", "polling"}, Does: "acquires a lease", Subject: true},
 	Release:      {Args: []string{"lease"}, Does: "releases a lease", Subject: true},
-	Handle:       {Args: []string{"lease", "handler"}, With: []string{"ms", "after", "does"}, Does: "adds a handler", Subject: true},
+	Follow:       {Args: []string{"following"}, With: []string{"types", "by"}, Does: "follows types, by their names or kinds: holds a lease with a handler on each while it is served", Subject: true},
+	Unfollow:     {Args: []string{"following"}, Does: "ends what follow began", Subject: true},
+	Handle:       {Args: []string{"lease", "handler"}, With: []string{"ms", "after", "does", "panics"}, Does: "adds a handler; with panics, every such call of it panics if the lease has recovery", Subject: true},
 	Unhandle:     {Args: []string{"lease", "handler"}, Does: "removes a handler", Subject: true},
 	Block:        {Args: []string{"lease", "handler"}, With: []string{"ms"}, Does: "makes the calls of a handler wait for that time, or until unblock", Subject: true},
 	Unblock:      {Args: []string{"lease", "handler"}, Does: "ends what block began", Subject: true},

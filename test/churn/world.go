@@ -67,6 +67,9 @@ type Incarnation struct {
 	Namespaced bool
 	Served     []string  // the versions
 	Deleted    time.Time // the beginning of its deletion; zero: it exists
+	// Terminating means that its deletion waits for objects with finalizers.
+	Terminating bool
+	aggregated  bool // it is on the aggregated server
 }
 
 // Object is one object with all states that it has had.
@@ -94,6 +97,8 @@ type State struct {
 	ResourceVersion string // empty for a deletion
 	Serial          string // of the content
 	Color           string // the label
+	Held            bool   // by a finalizer
+	Terminating     bool   // its deletion waits for the finalizer
 	Deleted         bool
 	At              time.Time // the beginning of the write
 }
@@ -183,6 +188,35 @@ func (w *World) Objects(typ string) []Object {
 	return all
 }
 
+// onTwoServers reports whether one of two CRDs of a type is on the aggregated server. While the types move, a subject may get
+// the objects of one namespace from one server, and those of another namespace from the other: nothing in the responses tells that.
+func (w *World) onTwoServers(typ string, one, other int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[typ]
+	return t.incarnations[one].aggregated != t.incarnations[other].aggregated
+}
+
+// of returns the objects of a type that one of the servers has had, with all their states. It returns none if an earlier state of etcd
+// was restored: versions are then used again.
+func (w *World) of(typ string, aggregated bool) []Object {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[typ]
+	if t == nil || len(t.restores) > 0 {
+		return nil
+	}
+	var all []Object
+	for _, o := range t.objects {
+		if t.incarnations[o.Incarnation].aggregated == aggregated {
+			copied := *o
+			copied.States = slices.Clone(o.States)
+			all = append(all, copied)
+		}
+	}
+	return all
+}
+
 // Object returns the object of a type with this UID, also if it has been deleted.
 func (w *World) Object(typ string, uid types.UID) (Object, bool) {
 	w.mu.Lock()
@@ -261,6 +295,7 @@ func (w *World) definedOnOther(typ string, i Incarnation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.typeLocked(typ)
+	i.aggregated = true
 	t.incarnations = append(t.incarnations, &i)
 	t.other.current = len(t.incarnations) - 1
 }
@@ -272,7 +307,9 @@ func (w *World) absentOnOther() map[string]Incarnation {
 	absent := map[string]Incarnation{}
 	for name, t := range w.types {
 		if t.other.current < 0 && t.current >= 0 && t.incarnations[t.current].Deleted.IsZero() {
-			absent[name] = *t.incarnations[t.current]
+			crd := *t.incarnations[t.current]
+			crd.Terminating = false
+			absent[name] = crd
 		}
 	}
 	return absent
@@ -423,7 +460,7 @@ func (w *World) wrote(typ string, obj *unstructured.Unstructured, begun time.Tim
 	if n := len(o.States); n > 0 && o.States[n-1].ResourceVersion == seen.ResourceVersion {
 		return // the write has changed nothing
 	}
-	o.States = append(o.States, State{ResourceVersion: seen.ResourceVersion, Serial: seen.Serial, Color: seen.Color, At: begun})
+	o.States = append(o.States, State{ResourceVersion: seen.ResourceVersion, Serial: seen.Serial, Color: seen.Color, Held: len(obj.GetFinalizers()) > 0, Terminating: seen.Terminating, At: begun})
 }
 
 // deleted records that an object has been deleted by a request that began at begun.
@@ -439,14 +476,37 @@ func (w *World) deleted(typ, key string, begun time.Time) {
 
 // exists reports whether an object exists.
 func (w *World) exists(typ, key string) bool {
+	_, exists := w.state(typ, key)
+	return exists
+}
+
+// state returns the last state of an object that exists.
+func (w *World) state(typ, key string) (State, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.types[typ]
 	if t == nil {
-		return false
+		return State{}, false
 	}
-	_, exists := t.present[key]
-	return exists
+	uid, exists := t.present[key]
+	if !exists {
+		return State{}, false
+	}
+	states := t.objects[uid].States
+	return states[len(states)-1], true
+}
+
+// held returns the objects of a type that have a finalizer.
+func (w *World) held(typ string) []Object {
+	return slices.DeleteFunc(w.Objects(typ), func(o Object) bool { return !o.States[0].Held })
+}
+
+// terminating records that the deletion of a CRD waits for objects.
+func (w *World) terminating(typ string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.typeLocked(typ)
+	t.incarnations[t.current].Terminating = true
 }
 
 // forbid records a permission.

@@ -104,6 +104,8 @@ func (w *writer) change(ctx context.Context, op Op) error {
 	switch op.Verb {
 	case Serve:
 		return w.serve(ctx, op)
+	case Terminate:
+		return w.terminate(ctx, op.Arg("type"))
 	case Undefine, Redefine:
 		if err := w.undefine(ctx, op.Arg("type")); err != nil || op.Verb == Undefine {
 			return err
@@ -118,6 +120,10 @@ func (w *writer) write(ctx context.Context, op Op) error {
 	switch op.Verb {
 	case Fill:
 		return w.fill(ctx, op)
+	case Hold:
+		return w.hold(ctx, typ, object)
+	case Free:
+		return w.free(ctx, typ, object)
 	case Update:
 		return w.put(ctx, typ, object, color, false, true)
 	case Delete, Replace:
@@ -191,6 +197,9 @@ func (w *writer) undefine(ctx context.Context, typ string) error {
 	if _, n := w.world.Incarnation(typ); n < 0 {
 		return nil
 	}
+	if err := w.releaseAll(ctx, typ); err != nil {
+		return err
+	}
 	w.world.undefined(typ, time.Now())
 	crds, name := w.client.Resource(definitions), w.definitionName(typ)
 	err := until(ctx, "delete a CRD", func() (bool, error) {
@@ -232,7 +241,7 @@ func (w *writer) resume(ctx context.Context, crd *unstructured.Unstructured) {
 // serve sets the served versions of a type.
 func (w *writer) serve(ctx context.Context, op Op) error {
 	typ, served := op.Arg("type"), versionsOf(op)
-	if _, n := w.world.Incarnation(typ); n < 0 {
+	if i, n := w.world.Incarnation(typ); n < 0 || i.Terminating {
 		return nil
 	}
 	body, err := json.Marshal(map[string]any{"spec": map[string]any{"versions": versions(served)}})
@@ -304,7 +313,7 @@ func (w *writer) put(ctx context.Context, typ, object, color string, create, upd
 	}
 	namespace, name := w.locate(object, i.Namespaced)
 	exists := w.world.exists(typ, key(namespace, name))
-	if exists && !update || !exists && (!create || !w.world.accepts(namespace)) {
+	if exists && !update || !exists && (!create || i.Terminating || !w.world.accepts(namespace)) {
 		return nil
 	}
 	client := w.client.Resource(w.world.Resource(typ, i.Served[0])).Namespace(namespace)
@@ -321,6 +330,7 @@ func (w *writer) put(ctx context.Context, typ, object, color string, create, upd
 		if exists {
 			if got, err = client.Get(ctx, name, metav1.GetOptions{}); err == nil {
 				want.SetResourceVersion(got.GetResourceVersion())
+				want.SetFinalizers(got.GetFinalizers())
 				if color == "" {
 					want.SetLabels(got.GetLabels())
 				}
@@ -352,13 +362,19 @@ func (w *writer) remove(ctx context.Context, typ, object string) error {
 
 // delete deletes an object that exists.
 func (w *writer) delete(ctx context.Context, typ, namespace, name string) error {
-	i, _ := w.world.Incarnation(typ)
-	client, begun := w.client.Resource(w.world.Resource(typ, i.Served[0])).Namespace(namespace), time.Now()
-	w.world.deleted(typ, key(namespace, name), begun)
-	return until(ctx, "delete an object", func() (bool, error) {
+	client, begun := w.resource(typ, namespace), time.Now()
+	state, _ := w.world.state(typ, key(namespace, name))
+	if !state.Held {
+		w.world.deleted(typ, key(namespace, name), begun)
+	}
+	err := until(ctx, "delete an object", func() (bool, error) {
 		err := client.Delete(ctx, name, metav1.DeleteOptions{})
 		return err == nil, err
 	})
+	if err == nil && state.Held {
+		err = w.waits(ctx, typ, namespace, name, begun)
+	}
+	return err
 }
 
 // confirm records the deletion of objects that the server does not have: with two API servers, the one that learns late of the end

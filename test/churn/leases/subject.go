@@ -23,7 +23,7 @@ import (
 // New returns a subject: a factory with these options. It implements [churn.NewSubject].
 func New(opts ...dynamicinformer.Option) churn.NewSubject {
 	return func(ctx context.Context, env churn.Environment) (churn.Subject, error) {
-		s := &subject{env: env, opts: opts, leases: map[string]*lease{}}
+		s := &subject{env: env, opts: opts, leases: map[string]*lease{}, follows: map[string]*following{}}
 		return s, s.start(ctx)
 	}
 }
@@ -37,6 +37,7 @@ type subject struct {
 
 	mu        sync.Mutex // never held during a call of the library
 	leases    map[string]*lease
+	follows   map[string]*following
 	recorders []*churn.Recorder // all that have been added
 	found     []churn.Violation
 }
@@ -45,8 +46,10 @@ type subject struct {
 type lease struct {
 	*dynamicinformer.Lease
 	name     string
+	owner    string // the name that the library has for it
 	version  string // empty: the preferred one
 	view     churn.View
+	recovers bool // panics of its handlers
 	labeled  bool // its namespaces are those with a label
 	handlers map[string]*handler
 }
@@ -58,6 +61,7 @@ type handler struct {
 	registration cache.ResourceEventHandlerRegistration
 
 	mu      sync.Mutex
+	panics  []int         // the numbers of the calls that have panicked, beginning with 1
 	blocked chan struct{} // until it closes, calls wait; nil: they do not
 	unblock func()        // closes it; may be called again
 }
@@ -89,6 +93,27 @@ func (h *handler) wait() {
 	if blocked != nil {
 		<-blocked
 	}
+}
+
+// panicked returns the number of calls that have panicked, and that of the objects for which the last call has.
+func (h *handler) panicked() (calls, failed int) {
+	events := h.History()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last := map[string]int{} // calls, by the keys of the objects that the handler has
+	for i, e := range events {
+		if e.Kind == churn.Deleted || e.Kind == churn.Moved {
+			delete(last, e.New.Key())
+		} else {
+			last[e.New.Key()] = i + 1
+		}
+	}
+	for _, n := range last {
+		if slices.Contains(h.panics, n) {
+			failed++
+		}
+	}
+	return len(h.panics), failed
 }
 
 func (s *subject) start(ctx context.Context, opts ...dynamicinformer.Option) error {
@@ -137,6 +162,15 @@ func (s *subject) Do(ctx context.Context, op churn.Op) error {
 	switch {
 	case op.Verb == churn.Restart:
 		return s.restart(ctx, op)
+	case op.Verb == churn.Follow:
+		s.follow(ctx, op)
+	case op.Verb == churn.Unfollow:
+		s.mu.Lock()
+		f := s.follows[op.Arg("following")]
+		s.mu.Unlock()
+		if f != nil {
+			s.unfollow(f)
+		}
 	case op.Verb == churn.Acquire && l == nil:
 		s.acquire(ctx, op)
 	case op.Verb == churn.Acquire || l == nil:
@@ -199,12 +233,18 @@ func (s *subject) shutDown(ctx context.Context) {
 	s.mu.Lock()
 	recorders := slices.Clone(s.recorders)
 	clear(s.leases)
+	follows := slices.Collect(maps.Values(s.follows))
+	clear(s.follows)
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	if err := s.factory.Shutdown(ctx); err != nil {
 		s.report(churn.Released, "%v", err)
 		return
+	}
+	for _, f := range follows {
+		s.awaitEnd(f)
+		f.stop()
 	}
 	for _, r := range recorders {
 		r.Removed(0)
@@ -214,7 +254,7 @@ func (s *subject) shutDown(ctx context.Context) {
 // acquire acquires a lease. A lease whose options contradict those of another lease has an
 // informer of its own.
 func (s *subject) acquire(ctx context.Context, op churn.Op) {
-	l := &lease{name: op.Arg("lease"), version: "v1", handlers: map[string]*handler{}}
+	l := &lease{name: op.Arg("lease"), owner: op.Arg("lease"), version: "v1", handlers: map[string]*handler{}}
 	l.view = churn.View{Name: l.name, Type: op.Arg("type"), Color: op.With["selector"], Merged: op.With["coalescing"] != "", Keeps: op.With["removal"] == "keep"}
 	opts := append([]dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent(), dynamicinformer.WithLeaseName(l.name)}, l.selection(op)...)
 	opts = append(opts, s.namespaces(l, op)...)
@@ -287,6 +327,10 @@ func (l *lease) storage(op churn.Op) (opts []dynamicinformer.LeaseOption) {
 	if l.view.Merged {
 		opts = append(opts, dynamicinformer.WithCoalescing(0))
 	}
+	if op.With["recovery"] != "" {
+		l.recovers = true
+		opts = append(opts, dynamicinformer.WithHandlerRecovery())
+	}
 	if l.view.Keeps {
 		opts = append(opts, dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache))
 	}
@@ -350,9 +394,10 @@ func (s *subject) handle(l *lease, op churn.Op) error {
 	view := l.view
 	view.Name = l.name + "/" + name
 	h := &handler{Recorder: &churn.Recorder{View: view}, registered: make(chan struct{})}
-	var delay, after int
+	var delay, after, panics int
 	_, _ = fmt.Sscan(op.With["ms"], &delay)
 	_, _ = fmt.Sscan(op.With["after"], &after)
+	_, _ = fmt.Sscan(op.With["panics"], &panics)
 	h.Called = func(n int) {
 		h.wait()
 		if delay > 0 {
@@ -360,6 +405,12 @@ func (s *subject) handle(l *lease, op churn.Op) error {
 		}
 		if n == after {
 			s.within(l, name, h, op.With["does"])
+		}
+		if l.recovers && panics > 0 && n%panics == 0 {
+			h.mu.Lock()
+			h.panics = append(h.panics, n)
+			h.mu.Unlock()
+			panic(panicText)
 		}
 	}
 	s.mu.Lock()
@@ -374,6 +425,9 @@ func (s *subject) handle(l *lease, op churn.Op) error {
 	}
 	return err
 }
+
+// panicText is the text of the panics of handlers.
+const panicText = "churn: a handler panics on purpose"
 
 // within is called in a call of a handler, and calls the library.
 func (s *subject) within(l *lease, name string, h *handler, does string) {
@@ -418,6 +472,11 @@ func (s *subject) Settle() {
 	for _, l := range s.all() {
 		l.Retry()
 	}
+	for _, f := range s.allFollowing() {
+		for _, l := range f.now() {
+			l.Retry()
+		}
+	}
 }
 
 // Stop implements [churn.Subject].
@@ -441,6 +500,12 @@ func (s *subject) AtRest(ctx context.Context) []churn.Violation {
 		watched[l.view.Type] = true
 		found = append(found, s.atRest(ctx, l)...)
 	}
+	for _, f := range s.allFollowing() {
+		for _, typ := range f.types {
+			watched[typ] = true
+		}
+		found = append(found, s.followingAtRest(ctx, f)...)
+	}
 	for _, typ := range s.env.World.Types() {
 		gvr := s.env.World.Resource(typ, "")
 		if n := s.env.Proxy.OpenWatches(faultproxy.Resource(gvr.Group, gvr.Resource)); n > 0 && !watched[typ] {
@@ -452,11 +517,12 @@ func (s *subject) AtRest(ctx context.Context) []churn.Violation {
 
 // atRest compares a lease with the model.
 func (s *subject) atRest(ctx context.Context, l *lease) []churn.Violation {
-	c := &comparison{lease: l, world: s.env.World, handlers: s.handlersOf(l), at: l.Status(), backing: l.Resource().Backing, wait: l.WaitForSync}
+	c := &comparison{lease: l, world: s.env.World, handlers: s.handlersOf(l), at: l.Status(), resource: l.Resource(), wait: l.WaitForSync}
 	c.has, c.incomplete = l.read()
 	for _, name := range slices.Sorted(maps.Keys(c.handlers)) {
 		c.found = append(c.found, churn.Compare("handler "+l.name+"/"+name+", compared with the lister,", c.has, c.handlers[name].Has())...)
 	}
+	c.panicked()
 	i, n := c.world.Incarnation(l.view.Type)
 	c.state(ctx, i, n >= 0)
 	return c.found
@@ -494,7 +560,7 @@ type comparison struct {
 	world      *churn.World
 	handlers   map[string]*handler
 	at         status.Informer
-	backing    discovery.Backing
+	resource   discovery.Resource
 	has        map[string]churn.Observation
 	incomplete error // of the lister
 	wait       func(context.Context, ...dynamicinformer.WaitOption) error
@@ -530,7 +596,7 @@ func (c *comparison) served(ctx context.Context, i churn.Incarnation) {
 	allowed := c.view
 	switch {
 	case len(forbidden) == 0:
-		c.synced(ctx, i.Served)
+		c.synced(ctx, i)
 	case len(forbidden) == len(scopes):
 		if c.at.Reason != status.ReasonForbidden {
 			c.report("lists are forbidden, and the state is %s (%s)", c.at.State, c.at.Reason)
@@ -550,18 +616,18 @@ func (c *comparison) served(ctx context.Context, i churn.Incarnation) {
 }
 
 // synced is for a type that can be listed and watched.
-func (c *comparison) synced(ctx context.Context, served []string) {
+func (c *comparison) synced(ctx context.Context, i churn.Incarnation) {
 	version := c.version
 	if version == "" {
-		version = served[0] // of v1 and v1beta1, v1 is preferred
+		version = i.Served[0] // of v1 and v1beta1, v1 is preferred
 	}
 	for key, seen := range c.has {
 		if seen.Version != version && c.view.Form != churn.Metadata {
 			c.report("%s has the version %s, want %s", key, seen.Version, version)
 		}
 	}
-	if want := c.backing == discovery.BackingAggregated; want != c.world.Moved() && c.backing != discovery.BackingUnknown {
-		c.report("the backing is %s; the type is moved: %v", c.backing, c.world.Moved())
+	if want := c.resource.Backing == discovery.BackingAggregated; want != c.world.Moved() && c.resource.Backing != discovery.BackingUnknown {
+		c.report("the backing is %s; the type is moved: %v", c.resource.Backing, c.world.Moved())
 	}
 	if c.incomplete != nil {
 		c.report("the lister returns %v", c.incomplete)
@@ -581,6 +647,30 @@ func (c *comparison) synced(ctx context.Context, served []string) {
 		if h.registration != nil && !h.registration.HasSynced() {
 			c.report("the handler %s has not synced", name)
 		}
+	}
+	if c.resource.Terminating != i.Terminating {
+		c.report("the type is reported as terminating: %v; want %v", c.resource.Terminating, i.Terminating)
+	}
+}
+
+// panicked compares the panics in the status with those of the handlers.
+func (c *comparison) panicked() {
+	want, wantFailed, got, gotFailed := 0, 0, 0, 0
+	for _, h := range c.handlers {
+		panics, failed := h.panicked()
+		want, wantFailed = want+panics, wantFailed+failed
+	}
+	for _, h := range c.at.Handlers {
+		if h.Lease != c.owner {
+			continue
+		}
+		got, gotFailed = got+int(h.Panics), gotFailed+h.FailedObjects //nolint:gosec // small
+		if (h.Panics > 0) != (h.LastPanic == panicText) || (h.FailedObjects > 0) != (h.Reason == status.ReasonHandlerPanicked) {
+			c.report("the status of a handler has %d panics, %d failed objects, the reason %q and the text %q", h.Panics, h.FailedObjects, h.Reason, h.LastPanic)
+		}
+	}
+	if got != want || gotFailed != wantFailed {
+		c.report("the status has %d panics of handlers and %d failed objects; want %d and %d", got, gotFailed, want, wantFailed)
 	}
 }
 

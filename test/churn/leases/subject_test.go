@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/churn"
@@ -38,6 +41,8 @@ func TestComparison_ReportsEachWrongState(t *testing.T) {
 		{"an object has another version", true, func(c *comparison) {
 			c.view.Form, c.at.Objects, c.has = churn.Whole, 1, map[string]churn.Observation{"a/x": inV1}
 		}, "has the version v1beta1"},
+		{"a type is reported as terminating", true, func(c *comparison) { c.resource.Terminating = true }, "reported as terminating: true; want false"},
+		{"a type has another backing", true, func(c *comparison) { c.resource.Backing = discovery.BackingAggregated }, "the backing is APIService; the type is moved: false"},
 		{"an absent type is not served", false, func(c *comparison) { c.at, c.wait = absent, waits(status.ErrNotSynced) }, ""},
 		{"an absent type is synced", false, func(c *comparison) { c.wait = waits(status.ErrNotSynced) }, "does not exist, and the state is Synced"},
 		{"an absent type has another reason", false, func(c *comparison) {
@@ -73,6 +78,43 @@ func TestComparison_ReportsEachWrongState(t *testing.T) {
 			t.Errorf("violations %q, want one with %q", found, tc.want)
 		})
 	}
+}
+
+func TestComparison_ReportsPanics(t *testing.T) {
+	x, y := newObject("a", "x"), newObject("a", "y")
+	for _, tc := range []struct {
+		name string
+		at   status.Handler
+		want string // a part of the only violation; empty: there is none
+	}{
+		{"two panics, and one for an object that exists", status.Handler{Panics: 2, FailedObjects: 1}, ""},
+		{"a panic too few", status.Handler{Panics: 1, FailedObjects: 1}, "1 panics of handlers and 1 failed objects; want 2 and 1"},
+		{"a deleted object", status.Handler{Panics: 2, FailedObjects: 2}, "2 panics of handlers and 2 failed objects; want 2 and 1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			h := &handler{Recorder: &churn.Recorder{}, panics: []int{1, 3}}
+			h.OnAdd(x, true)
+			h.OnDelete(x)
+			h.OnAdd(y, true)
+			tc.at.Lease, tc.at.LastPanic, tc.at.Reason = "l", panicText, status.ReasonHandlerPanicked
+			c := &comparison{
+				lease: &lease{name: "l", owner: "l"}, handlers: map[string]*handler{"h": h},
+				at: status.Informer{Handlers: []status.Handler{tc.at, {Lease: "other", Panics: 7}}},
+			}
+			c.panicked()
+			if tc.want == "" && len(c.found) == 0 || tc.want != "" && len(c.found) == 1 && strings.Contains(c.found[0].Text, tc.want) {
+				return
+			}
+			t.Errorf("violations %v, want one with %q", c.found, tc.want)
+		})
+	}
+}
+
+func newObject(namespace, name string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	return obj
 }
 
 // waits returns a WaitForSync with this result.

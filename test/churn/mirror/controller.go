@@ -89,7 +89,7 @@ func With(controller func() Controller) churn.NewSubject {
 // Profile returns what scripts may use. The type of the scripts stays, and so do the permissions: the controller has no discovery
 // and no status.
 func Profile() churn.Profile {
-	return churn.Profile{Types: 1, Without: []string{churn.Undefine, churn.Redefine, churn.Serve, churn.Forbid}}
+	return churn.Profile{Types: 1, Without: []string{churn.Undefine, churn.Terminate, churn.Redefine, churn.Serve, churn.Forbid}}
 }
 
 // subject is a controller with its informer.

@@ -1,0 +1,267 @@
+package churn
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// streams has what the subject has got of lists and watches in JSON: the versions at which it may begin a watch, and the events of
+// each watch. It is nearest to the client: it reads what faults have changed.
+type streams struct {
+	// garbles reports whether a fault that changes the frames of watches is active.
+	garbles func() bool
+
+	mu      sync.Mutex
+	got     map[place]map[string]bool // the versions of lists, events and bookmarks
+	watches []*stream
+}
+
+// place is what a list or a watch selects. A namespace covers all: it is empty for those of all namespaces.
+type place struct{ resource, namespace, labels string }
+
+func placeOf(r faultproxy.Request) place {
+	return place{r.Resource, r.Namespace, queryOf(r).Get("labelSelector")}
+}
+
+// stream is one watch in JSON.
+type stream struct {
+	place
+	query      string
+	from       string // the version at which it began; empty if it began with the objects
+	aggregated bool   // the aggregated server has served it
+	garbled    bool
+	events     []streamEvent
+}
+
+// streamEvent is an event or a bookmark of a watch.
+type streamEvent struct {
+	Type   string `json:"type"`
+	Object struct {
+		Metadata struct {
+			UID             types.UID `json:"uid"`
+			ResourceVersion string    `json:"resourceVersion"`
+		} `json:"metadata"`
+	} `json:"object"`
+}
+
+// eventTypes are the types of frames that are no errors.
+var eventTypes = []string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}
+
+func (e streamEvent) version() string { return e.Object.Metadata.ResourceVersion }
+
+func queryOf(req faultproxy.Request) url.Values {
+	values, _ := url.ParseQuery(req.Query) // invalid parameters are ignored
+	return values
+}
+
+func newStreams() *streams { return &streams{got: map[place]map[string]bool{}} }
+
+// record returns a fault that changes nothing, and reads lists and watches.
+func (s *streams) record(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		req := faultproxy.ParseRequest(r)
+		if req.Verb != "list" && req.Verb != "watch" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		r = r.Clone(r.Context())
+		r.Header.Set("Accept-Encoding", "identity")
+		reader := &bodyReader{ResponseWriter: w}
+		if req.Verb == "list" {
+			defer func() { s.list(placeOf(req), reader.body) }()
+		} else {
+			reader.frame = s.watch(req, w.Header())
+		}
+		next.ServeHTTP(reader, r)
+	})
+}
+
+// bodyReader is the response of one request. With frame, it calls frame for each line of the body; otherwise it keeps the body.
+type bodyReader struct {
+	http.ResponseWriter
+	frame func(line []byte)
+	body  []byte
+}
+
+// Write implements [http.ResponseWriter].
+func (b *bodyReader) Write(p []byte) (int, error) {
+	b.body = append(b.body, p...)
+	for b.frame != nil {
+		line, rest, found := bytes.Cut(b.body, []byte("\n"))
+		if !found {
+			break
+		}
+		b.frame(line)
+		b.body = rest
+	}
+	return b.ResponseWriter.Write(p)
+}
+
+// Unwrap implements the interface that http.ResponseController uses.
+func (b *bodyReader) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+
+// list records the version of a list. Pages before the last one have only a part of the objects.
+func (s *streams) list(at place, body []byte) {
+	var list struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+			Continue        string `json:"continue"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(body, &list) != nil || list.Metadata.Continue != "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gotLocked(at, list.Metadata.ResourceVersion)
+}
+
+func (s *streams) gotLocked(at place, version string) {
+	if s.got[at] == nil {
+		s.got[at] = map[string]bool{}
+	}
+	s.got[at][version] = true
+}
+
+// watch records a watch, and returns a function for each of its frames.
+func (s *streams) watch(req faultproxy.Request, header http.Header) func(line []byte) {
+	query := queryOf(req)
+	w := &stream{place: placeOf(req), query: req.Query, from: query.Get("resourceVersion")}
+	if query.Get("sendInitialEvents") == "true" {
+		w.from = ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watches = append(s.watches, w)
+	return func(line []byte) {
+		var e streamEvent
+		err := json.Unmarshal(line, &e)
+		garbles := s.garbles()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w.aggregated = header.Get(frontHeader) != ""
+		w.garbled = w.garbled || garbles || err != nil
+		if slices.Contains(eventTypes, e.Type) { // and no error
+			w.events = append(w.events, e)
+			s.gotLocked(w.place, e.version())
+		}
+	}
+}
+
+// has reports whether the subject has got a version of what is at a place, or of all namespaces.
+func (s *streams) has(at place, version string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := at
+	all.namespace = ""
+	return s.got[at][version] || s.got[all][version]
+}
+
+// resumes checks the versions at which watches have begun.
+func (s *streams) resumes(watches []faultproxy.Request) []Violation {
+	var found []Violation
+	for _, req := range watches {
+		version := queryOf(req).Get("resourceVersion")
+		if !strings.Contains(req.Accept, "application/json") || strings.Contains(req.Accept, "protobuf") || version == "" || version == "0" {
+			continue
+		}
+		if !s.has(placeOf(req), version) {
+			found = append(found, Violation{Resumable, fmt.Sprintf("a watch of %s in namespace %q began at %s, which the client had not got there: %s",
+				req.Resource, req.Namespace, version, req.Query)})
+		}
+	}
+	return found
+}
+
+// check returns the violations of the watches: of what the servers and the proxy have sent.
+func (s *streams) check(w *World) []Violation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []Violation
+	for _, watch := range s.watches {
+		if !watch.garbled {
+			found = append(append(found, watch.bookmarks()...), watch.gaps(w)...)
+		}
+	}
+	return found
+}
+
+func (s *stream) String() string {
+	return fmt.Sprintf("a watch of %s in namespace %q (%s)", s.resource, s.namespace, s.query)
+}
+
+// bookmarks checks that each bookmark is at a version at or after all events before it, and before all events after it, and that all
+// events are after the version at which the watch began.
+func (s *stream) bookmarks() []Violation {
+	var found []Violation
+	bookmark, last := s.from, s.from
+	for _, e := range s.events {
+		switch {
+		case e.Type != "BOOKMARK" && !before(bookmark, e.version()) && number(bookmark, 0) > 0:
+			found = append(found, Violation{Bookmarks, fmt.Sprintf("%v: an event has the version %s after the bookmark or the beginning at %s", s, e.version(), bookmark)})
+		case e.Type == "BOOKMARK" && before(e.version(), last):
+			found = append(found, Violation{Bookmarks, fmt.Sprintf("%v: a bookmark has the version %s after an event at %s", s, e.version(), last)})
+		case e.Type == "BOOKMARK":
+			bookmark = e.version()
+		}
+		if before(last, e.version()) || last == "" {
+			last = e.version()
+		}
+	}
+	return found
+}
+
+// gaps checks that the watch has sent all states of the world between the version at which it began and that of its last event, and
+// no others.
+func (s *stream) gaps(w *World) []Violation {
+	from, err := strconv.ParseUint(s.from, 10, 64)
+	if err != nil || from == 0 || len(s.events) == 0 {
+		return nil
+	}
+	type write struct {
+		uid     types.UID
+		version string
+	}
+	sent, written, last := map[write]bool{}, map[write]bool{}, from
+	for _, e := range s.events {
+		version, _ := strconv.ParseUint(e.version(), 10, 64)
+		last = max(last, version)
+		if e.Type == "ADDED" || e.Type == "MODIFIED" {
+			sent[write{e.Object.Metadata.UID, e.version()}] = true
+		}
+	}
+	_, color, _ := strings.Cut(s.labels, "=")
+	var found []Violation
+	for _, o := range w.of(strings.TrimSuffix(s.resource, "s"), s.aggregated) {
+		if s.namespace != "" && o.Namespace != s.namespace {
+			continue
+		}
+		for _, state := range o.States {
+			version, _ := strconv.ParseUint(state.ResourceVersion, 10, 64)
+			it := write{o.UID, state.ResourceVersion}
+			if state.Selected(color) && version > from && version <= last && !sent[it] && !written[it] {
+				found = append(found, Violation{NoGap, fmt.Sprintf("%v: between %d and %d, it did not send %s at %s", s, from, last, o.Key(), state.ResourceVersion)})
+			}
+			written[it] = true
+		}
+	}
+	for it := range sent {
+		if !written[it] && len(written) > 0 {
+			found = append(found, Violation{NoGap, fmt.Sprintf("%v: it sent UID %s at %s, which was not written", s, it.uid, it.version)})
+		}
+	}
+	slices.SortFunc(found, func(a, b Violation) int { return cmp.Compare(a.Text, b.Text) })
+	return found
+}

@@ -1,0 +1,88 @@
+package churn
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// The world of the watches is a sample: x1 has the versions 1, 2 and 3 in namespace a, y1 has 4 in namespace b.
+func TestStreams_ReportWhatAWatchSends(t *testing.T) {
+	event := func(kind, uid string, version int) string {
+		return fmt.Sprintf("{\"type\":%q,\"object\":{\"metadata\":{\"uid\":%q,\"resourceVersion\":\"%d\"}}}\n", kind, uid, version)
+	}
+	x := func(version int) string { return event("MODIFIED", "x1", version) }
+	bookmark := func(version int) string { return event("BOOKMARK", "", version) }
+	for _, tc := range []struct {
+		name, query, body string
+		garbles           bool
+		want              []Invariant
+	}{
+		{"all states", "watch=1&resourceVersion=1", x(2) + x(3) + bookmark(3), false, nil},
+		{"a deletion at its bookmark", "watch=1&resourceVersion=2", x(3) + bookmark(4) + event("DELETED", "x1", 4), false, []Invariant{Bookmarks}},
+		{"states with a label", "watch=1&resourceVersion=1&labelSelector=color%3Dred", event("DELETED", "x1", 2) + event("ADDED", "x1", 3), false, nil},
+		{"the objects, in no order", "watch=1&sendInitialEvents=true&resourceVersion=", event("ADDED", "x1", 3) + event("ADDED", "x2", 1) + bookmark(5), false, nil},
+		{"a deletion after a bookmark", "watch=1&resourceVersion=2", x(3) + bookmark(3) + event("DELETED", "x1", 4), false, nil},
+		{"a state is missing", "watch=1&resourceVersion=1", x(3), false, []Invariant{NoGap}},
+		{"a state is missing before a bookmark", "watch=1&resourceVersion=2", bookmark(3), false, []Invariant{NoGap}},
+		{"a state was never written", "watch=1&resourceVersion=3", x(4), false, []Invariant{NoGap}},
+		{"a bookmark goes back", "watch=1&resourceVersion=1", x(2) + x(3) + bookmark(2), false, []Invariant{Bookmarks}},
+		{"an event before its bookmark", "watch=1&resourceVersion=1", x(2) + bookmark(3) + x(3), false, []Invariant{Bookmarks}},
+		{"an event before the beginning", "watch=1&resourceVersion=3", x(3), false, []Invariant{Bookmarks}},
+		{"a proxy that sends an event twice", "watch=1&resourceVersion=1", x(2) + bookmark(2) + x(2) + x(3), true, nil},
+		{"a failure", "watch=1&resourceVersion=1", "{\"kind\":\"Status\",\"code\":410}\n", false, nil},
+		{"a frame that is no JSON", "watch=1&resourceVersion=1", "{\n" + x(3), false, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newStreams()
+			s.garbles = func() bool { return tc.garbles }
+			handler := s.record(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				half := len(tc.body) / 2 // a frame may come in parts
+				_, _ = w.Write([]byte(tc.body[:half]))
+				_, _ = w.Write([]byte(tc.body[half:]))
+			}))
+			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/apis/example.com/v1/namespaces/a/t1s?"+tc.query, nil))
+			var got []Invariant
+			for _, v := range s.check(newSample().World) {
+				got = append(got, v.Invariant)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("violations %v, want %v", s.check(newSample().World), tc.want)
+			}
+		})
+	}
+}
+
+func TestStreams_AWatchBeginsWhereTheClientIs(t *testing.T) {
+	s := newStreams()
+	s.garbles = func() bool { return false }
+	send := func(path, body string) {
+		s.record(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) })).
+			ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
+	}
+	const all, a = "/apis/example.com/v1/t1s", "/apis/example.com/v1/namespaces/a/t1s"
+	send(a, `{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"resourceVersion":"5"}}]}`)
+	send(a+"?limit=1", `{"metadata":{"resourceVersion":"8","continue":"more"},"items":[]}`)
+	send(a+"?watch=1&resourceVersion=7", `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}`+"\n")
+	send(all, `{"metadata":{"resourceVersion":"20"}}`)
+	for path, want := range map[string]bool{
+		a + "?watch=1&resourceVersion=7":                           true,
+		a + "?watch=1&resourceVersion=9":                           true,
+		a + "?watch=1&resourceVersion=20":                          true, // a list of all namespaces has this one
+		a + "?watch=1&resourceVersion=5":                           false,
+		a + "?watch=1&resourceVersion=8":                           false,
+		all + "?watch=1&resourceVersion=7":                         false,
+		"/apis/example.com/v1/namespaces/b/t1s?resourceVersion=9":  false,
+		a + "?watch=1&resourceVersion=7&labelSelector=color%3Dred": false,
+	} {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("Accept", "application/json")
+		if found := s.resumes([]faultproxy.Request{faultproxy.ParseRequest(r)}); (len(found) == 0) != want {
+			t.Errorf("%s: %v", path, found)
+		}
+	}
+}
