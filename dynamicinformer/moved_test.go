@@ -141,6 +141,53 @@ func TestMoved_Polling(t *testing.T) {
 	})
 }
 
+// Objects are reported as deleted only if the server says that the namespace is gone: a failed request is no evidence.
+func TestMoved_RequestsForTheNamespaceFail(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err     error
+		lasts   time.Duration
+		deleted bool // the namespace; otherwise it loses its label
+		want    string
+	}{
+		"a label is lost, and a request fails":     {apierrors.NewServiceUnavailable("down"), 3 * time.Second, false, "move a/x"},
+		"a label is lost, and all requests fail":   {apierrors.NewServiceUnavailable("down"), time.Hour, false, "move a/x"},
+		"a label is lost, and lists are forbidden": {apierrors.NewForbidden(namespaceType.GVR.GroupResource(), "", nil), time.Hour, false, "move a/x"},
+		"it is deleted, and a request fails":       {apierrors.NewServiceUnavailable("down"), 3 * time.Second, true, "delete a/x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inSet(t, func(in bubble) {
+				in.cluster.Serve(namespaceType)
+				labelNamespace(in.T, in.cluster, "a", "red")
+				l := acquire(in.T, in.factory, widgets, dynamicinformer.WithNamespaceSelector("team=red"))
+				events := listen(in.T, l.Informer())
+				if err := l.WaitForSync(in.Context()); err != nil {
+					in.Fatal(err)
+				}
+				synctest.Wait()
+				events.take()
+				until := time.Now().Add(tc.lasts)
+				in.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+					if req.GVR == namespaceType.GVR && req.Verb == "list" && time.Now().Before(until) {
+						return tc.err
+					}
+					return nil
+				})
+				if tc.deleted {
+					if err := in.cluster.Resource(namespaceType.GVR).Delete(in.Context(), "a", metav1.DeleteOptions{}); err != nil {
+						in.Fatal(err)
+					}
+				} else {
+					labelNamespace(in.T, in.cluster, "a", "blue")
+				}
+				time.Sleep(time.Minute)
+				if diff := cmp.Diff([]string{tc.want}, events.take()); diff != "" {
+					in.Errorf("events (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 // A namespace that was deleted and created again while its watch was cut has another UID: its objects were deleted.
 func TestMoved_ANamespaceThatWasCreatedAgainIsAnother(t *testing.T) {
 	inSet(t, func(in bubble) {

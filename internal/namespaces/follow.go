@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -32,17 +33,30 @@ func follow(ctx context.Context, client source.Client, selector string, set *sou
 	cache.NewReflectorWithOptions(objects.ListerWatcher(), nil, store, cache.ReflectorOptions{TypeDescription: "namespaces"}).RunWithContext(ctx)
 }
 
-// askFor is the maximum time of a question whether a namespace exists.
-const askFor = 10 * time.Second
+const (
+	// askFor is the maximum time for the question whether a namespace exists.
+	askFor = 10 * time.Second
+	// askAgain is the pause after the first failure of the question. It doubles.
+	askAgain = 200 * time.Millisecond
+)
 
 // exists reports whether the server has the namespace with that UID and does not delete it. It lists, since the user may
-// list namespaces. Without an answer, it reports false.
+// list namespaces. Without an answer, it reports true: nothing is deleted without evidence.
 func exists(ctx context.Context, client source.Client, name string, uid types.UID) bool {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	list, err := client.List(ctx, Resource, metav1.NamespaceAll, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
-	if err != nil {
-		return false
+	opts := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
+	list, err := client.List(ctx, Resource, metav1.NamespaceAll, opts)
+	for pause := askAgain; err != nil; pause *= 2 {
+		if apierrors.IsForbidden(err) {
+			return true
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return true
+		}
+		list, err = client.List(ctx, Resource, metav1.NamespaceAll, opts)
 	}
 	found := false
 	_ = meta.EachListItem(list, func(item runtime.Object) error { // fake clients ignore field selectors

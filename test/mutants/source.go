@@ -324,6 +324,8 @@ var ofSource = []table{
 	{"internal/namespaces", "dynamicinformer", []mutant{
 		{"a namespace that is deleted stays in the set", "selected.Delete", drop("delete(s.terminating, name)")},
 		{"an object of a deleted namespace has moved", "selected.Delete", replace("gone || !s.exists(name, namespace.GetUID())", "gone")},
+		{"after a failed request, a namespace is gone", "exists", replace("err != nil", "false")},
+		{"after a failed request, a namespace exists", "exists", replace("apierrors.IsForbidden(err)", "true")},
 		{"all namespaces are selected", "follow", drop("opts.LabelSelector = selector")},
 		{"the order of the options for allowed namespaces counts", "Choice.After", always("earlier == nil || !earlier.allowed")},
 	}},
