@@ -49,6 +49,16 @@ func TestRun_ATypeThatOneDocumentDoesNotListStays(t *testing.T) {
 	}
 }
 
+// A server that responds NotFound to a request for CRDs may have them a moment later, and there are no events meanwhile.
+func TestRun_AnExpectedTypeIsPolledForWhileCRDsSeemAbsent(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup, exampleGroup)
+	r := run(t, s, discovery.WithPace(time.Millisecond, time.Millisecond, time.Hour))
+	eventually(t, "CRDs are absent", func() bool { return r.Status().CRDs.State == discovery.SourceAbsent })
+	before := s.documentsSoFar()
+	defer typefacts.Of(r).Expect(widgets.GroupResource())()
+	eventually(t, "asked some times", func() bool { return s.documentsSoFar() > before+20 })
+}
+
 func TestRun_CRDsAndAPIServicesMayBeAbsent(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup)
 	r := run(t, s, never())

@@ -79,12 +79,12 @@ func (l *live) conclusive() bool {
 	return decides(l.crds) && decides(l.apis) && l.docs.State == SourceCurrent
 }
 
-// polls reports whether one of the watches of l is not open.
+// polls reports whether one of the watches of l is not open. A server without CRDs has none to watch, but the response that says so
+// may be wrong for a time. Many servers have no APIServices.
 func (r *Resolver) polls(l *live) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return l.crds.State != SourceCurrent && l.crds.State != SourceAbsent ||
-		l.apis.State != SourceCurrent && l.apis.State != SourceAbsent
+	return l.crds.State != SourceCurrent || l.apis.State != SourceCurrent && l.apis.State != SourceAbsent
 }
 
 // Answers are the numbers of answers to questions about single resources, by outcome: the answers of

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -232,12 +233,17 @@ func TestType_ARejectedWatchMakesTheResolverPollOnce(t *testing.T) {
 func TestType_AnUnexplainedNotFoundMakesTheResolverPoll(t *testing.T) {
 	for name, opts := range map[string][]dynamicinformer.LeaseOption{"all": nil, "in one namespace": {dynamicinformer.WithNamespaces("a", "b")}} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { unexplained(t, opts) })
+			synctest.Test(t, func(t *testing.T) { unexplained(t, apierrors.NewNotFound(widgets.GroupResource(), ""), opts) })
 		})
 	}
 }
 
-func unexplained(t *testing.T, opts []dynamicinformer.LeaseOption) {
+// So does a response with objects in namespaces of a type that discovery reports as cluster-scoped.
+func TestType_AnotherScopeMakesTheResolverPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { unexplained(t, source.ErrWrongScope, nil) })
+}
+
+func unexplained(t *testing.T, failure error, opts []dynamicinformer.LeaseOption) {
 	t.Helper()
 	cluster := fakecluster.New(widgetType)
 	f := newFactory(t, cluster, withDiscovery(t, cluster))
@@ -255,12 +261,12 @@ func unexplained(t *testing.T, opts []dynamicinformer.LeaseOption) {
 		if req.Verb == fakecluster.VerbDiscover || req.Namespace == "b" {
 			return nil
 		}
-		return apierrors.NewNotFound(widgets.GroupResource(), "")
+		return failure
 	})
 	cluster.CloseWatches(widgets)
 	time.Sleep(time.Second)
 	if got := polls(); got < 3 {
-		t.Errorf("polls within 20 s, while requests are NotFound: %d", got)
+		t.Errorf("polls within 20 s, while requests fail with %v: %d", failure, got)
 	}
 	cluster.Intercept(nil)
 	time.Sleep(2 * time.Minute)

@@ -16,7 +16,7 @@ var ErrWrongKind = errors.New("the response has an object of another kind")
 
 // ErrWrongScope is the error of a response with objects in namespaces for a type that discovery reports as cluster-scoped, if the
 // informer is limited to namespaces. The response is of another type, which discovery does not have yet: the objects may be in other
-// namespaces.
+// namespaces, and would be deleted and added again when discovery has it.
 var ErrWrongScope = errors.New("the response has an object in a namespace, and the type is cluster-scoped")
 
 // check returns an error if item is not of the type of the requests.

@@ -47,7 +47,7 @@ type Snapshot struct {
 	disputed bool // the type is served and its name does not mean it alone; Discovery has the error
 
 	denied time.Time // since when discovery says that a served type is not served, without evidence
-	doubt  time.Time // the time of the last NotFound or first refused watch
+	doubt  time.Time // the time of the last NotFound, wrong scope or first refused watch
 	expiry time.Time // the time when a watch last expired
 	moved  time.Time // the time when another server has begun to serve the type; zero: long ago, or never
 	stored int       // the number of the last first list that is in the store

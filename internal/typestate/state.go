@@ -262,7 +262,7 @@ func (s *State) hasSuccessor(ctx context.Context) bool {
 // Failed implements source.Observer. An expired watch is a failure only if it happens often.
 func (s *State) Failed(verb string, err error) {
 	reason := Classify(err)
-	doubted := apierrors.IsNotFound(err)
+	doubted := apierrors.IsNotFound(err) || errors.Is(err, source.ErrWrongScope)
 	expired := isExpired(err)
 	s.change(func(next *Snapshot) {
 		if expired {
