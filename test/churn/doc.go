@@ -14,8 +14,9 @@
 // are created, changed, deleted and replaced; watches are cut, faults are injected
 // (package faultproxy) and healed, permissions are revoked; etcd is backed up and restored; an aggregated
 // server takes the types over, fails, and gives them back; Namespace objects come, go and change their labels;
-// objects have finalizers, for which CRDs wait; leases, handlers and calls of Follow come and go, and handlers panic. [Generate] makes the script of a seed: random operations, and scenarios in
-// which bugs of one kind show, such as objects that are replaced while lists hang and watches expire.
+// objects have finalizers, for which CRDs wait; conversion webhooks fail; leases, handlers and calls of Follow come
+// and go, and handlers panic. [Generate] makes the script of a seed: random operations, and scenarios in which bugs of
+// one kind show, such as objects that are replaced while lists hang and watches expire.
 //
 // [Run] carries a script out. It writes to the server past the proxy and records the results in the
 // [World]: each state that each object has had. The program under test, a [Subject], is a client
@@ -40,7 +41,8 @@
 // move, return, down, up, newnamespace, label and endnamespace have no effect there. They need kube-apiserver and, for the first
 // four, [Config.Aggregated]: another API server, to which the APIServices of the group lead. Its objects are other objects than those
 // of the CRDs, with other UIDs, also if their names are equal: a handler gets the deletions of the ones before the
-// first of the others is added. While it is down, caches keep what they have, and no state is synced.
+// first of the others is added, unless a set of namespaces is listed while the types move: then each namespace may be of another
+// server. While the aggregated server is down, caches keep what they have, and no state is synced.
 //
 // A script that fails can be shortened ([Shortest]): parts of a script are scripts, since an operation
 // that has nothing to do is skipped. A run is not deterministic, as the order of requests of the

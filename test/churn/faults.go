@@ -60,12 +60,16 @@ func FaultKinds() []string { return slices.Sorted(maps.Keys(faultKinds)) }
 const (
 	everyType       = "all"         // all types of a run
 	everyDefinition = "definitions" // CRDs
+	everyNamespace  = "namespaces"  // Namespace objects
 )
 
 var ofDefinitions = faultproxy.Resource(definitions.Group, definitions.Resource)
 
-// ofType matches requests for objects of a type, or for those of all types.
+// ofType matches requests for objects of a type, for those of all types, or for Namespace objects.
 func (r *run) ofType(typ string) faultproxy.Match {
+	if typ == everyNamespace {
+		return faultproxy.Resource(namespaces.Group, namespaces.Resource)
+	}
 	return func(req faultproxy.Request) bool {
 		return req.Group == r.world.Group && (typ == everyType || req.Resource == r.world.Resource(typ, "").Resource)
 	}

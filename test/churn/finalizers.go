@@ -96,7 +96,7 @@ func (w *writer) releaseAll(ctx context.Context, typ string) error {
 func (w *writer) terminate(ctx context.Context, typ string) error {
 	i, n := w.world.Incarnation(typ)
 	held := w.world.held(typ)
-	if n < 0 || len(i.Served) == 0 || i.Terminating {
+	if n < 0 || len(i.Served) == 0 || i.Terminating || w.world.ConversionFails(typ, i.Served[0]) {
 		return nil
 	}
 	if len(held) == 0 {

@@ -56,7 +56,7 @@ func Generate(seed uint64, p Profile) Script {
 	return append(g.script, NewOp(Settle, nil))
 }
 
-// scenario adds the scenario with this number. Every third one is special to the servers, if some are.
+// scenario adds the scenario with this number. Every other one is special to the servers, if some are.
 func (g *generator) scenario(number uint64) {
 	var special []func(*generator)
 	if g.profile.Restore {
@@ -71,10 +71,10 @@ func (g *generator) scenario(number uint64) {
 	all := scenarios
 	switch {
 	case len(special) == 0:
-	case number%3 == 0:
-		all, number = special, number/3
+	case number%2 == 0:
+		all, number = special, number/2
 	default:
-		number -= number/3 + 1
+		number /= 2
 	}
 	all[number%uint64(len(all))](g)
 }
@@ -271,7 +271,9 @@ func (g *generator) object1() {
 // definition changes a type.
 func (g *generator) definition() {
 	typ := g.typ()
-	switch g.IntN(8) {
+	switch g.IntN(9) {
+	case 8:
+		g.add(pick(g, BreakConversion, MendConversion), []string{typ})
 	case 6:
 		g.held(typ)
 	case 0:
@@ -279,7 +281,7 @@ func (g *generator) definition() {
 	case 1, 2, 7:
 		g.absence(typ)
 	case 3:
-		g.add(Redefine, []string{typ}, "scope", g.scope(), "versions", g.versions())
+		g.add(Redefine, []string{typ}, "scope", g.scope(), "versions", g.versions(), "conversion", g.sometimes(2, "webhook"))
 		g.add(Create, []string{typ, g.object()}, "color", g.color())
 	default:
 		g.add(Serve, []string{typ}, "versions", g.versions())

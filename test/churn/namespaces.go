@@ -133,6 +133,7 @@ func (w *writer) endNamespace(ctx context.Context, op Op) error {
 		return err
 	}
 	for _, typ := range w.world.Types() {
+		w.mend(typ, false)
 		for _, o := range w.world.Objects(typ) {
 			if o.Namespace != name {
 				continue

@@ -116,6 +116,9 @@ func Run(ctx context.Context, cfg Config, script Script) (Result, error) {
 	for _, typ := range r.world.Types() {
 		err = errors.Join(err, r.writer.undefine(context.WithoutCancel(ctx), typ)) // with patience
 	}
+	if r.writer.converter != nil {
+		r.writer.converter.close()
+	}
 	err = errors.Join(err, r.writer.endNamespaces(context.WithoutCancel(ctx)))
 	return result, err
 }
@@ -221,6 +224,9 @@ func (r *run) do(ctx context.Context, op Op) error {
 		return r.writer.setNamespace(ctx, op)
 	case EndNamespace:
 		return r.writer.endNamespace(ctx, op)
+	case BreakConversion, MendConversion:
+		r.writer.convert(op)
+		return nil
 	case Move, Return, Down, Up:
 		return r.aggregate(ctx, op)
 	case Pause:

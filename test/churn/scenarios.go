@@ -25,6 +25,7 @@ var scenarios = []func(*generator){
 	(*generator).heldObjects,
 	(*generator).panickingHandler,
 	(*generator).followedTypes,
+	(*generator).failedConversion,
 }
 
 // scene is the type, the lease and the handler of a scenario.
@@ -362,20 +363,44 @@ func (g *generator) followedTypes() {
 	following := s.lease + "f"
 	g.follow(following)
 	g.add(Settle, nil)
-	switch g.IntN(3) {
-	case 0:
-		g.add(Undefine, []string{s.typ})
-		g.add(Settle, nil)
-		g.add(Define, []string{s.typ}, "scope", g.scope(), "versions", g.versions())
-	case 1:
-		g.add(Redefine, []string{s.typ}, "scope", g.scope(), "versions", g.versions())
-	default:
-		g.add(Serve, []string{s.typ}, "versions", pick(g, "v1", "v1beta1"))
-	}
+	g.add(Undefine, []string{s.typ})
+	g.add(Settle, nil)
+	g.add(Define, []string{s.typ}, "scope", g.scope(), "versions", "v1,v1beta1")
 	s.do(Create, "a/x", "color", g.color())
 	g.add(Settle, nil)
-	s.do(Update, "a/x")
+	if g.IntN(2) == 0 {
+		g.add(Redefine, []string{s.typ}, "scope", g.scope(), "versions", g.versions())
+		s.do(Create, "a/x", "color", g.color())
+	} else {
+		g.add(Serve, []string{s.typ}, "versions", pick(g, "v1", "v1beta1"))
+		s.do(Update, "a/x")
+	}
+	g.add(Settle, nil)
 	g.add(Unfollow, []string{following})
+	s.end()
+}
+
+// failedConversion lets the conversion of a type fail for a time.
+func (g *generator) failedConversion() {
+	s := g.scene("")
+	g.add(Redefine, []string{s.typ}, "scope", g.scopes[s.typ], "versions", "v1,v1beta1", "conversion", "webhook")
+	s.do(Create, "a/x", "color", g.color())
+	s.do(Create, "b/x", "color", g.color())
+	s.watch("version", pick(g, "v1beta1", "v1beta1", "v1"), "namespaces", "")
+	g.add(Settle, nil)
+	g.add(BreakConversion, []string{s.typ})
+	if g.IntN(2) == 0 {
+		g.add(Cut, []string{s.typ})
+	}
+	s.do(Update, "a/x", "color", g.color())
+	s.do(Create, "a/y", "color", g.color())
+	s.do(Replace, "b/x", "color", g.color())
+	if g.IntN(2) == 0 {
+		g.add(Settle, nil)
+	}
+	g.add(MendConversion, []string{s.typ})
+	g.add(Settle, nil)
+	s.do(Update, "a/y")
 	s.end()
 }
 
@@ -453,6 +478,7 @@ func (g *generator) aggregatedServerDown() {
 var labelings = []func(*generator){
 	(*generator).labeledNamespaces,
 	(*generator).endedNamespace,
+	(*generator).unanswered,
 }
 
 // inOwnNamespaces creates the run's own namespaces, in red, and an object in each.
@@ -482,6 +508,32 @@ func (g *generator) labeledNamespaces() {
 	g.add(Label, []string{"d2"}, "color", "blue")
 	s.do(Replace, "d1/x", "color", g.color())
 	end()
+	s.end()
+}
+
+// unanswered lets a namespace lose its label, or ends it, while requests for Namespace objects fail.
+func (g *generator) unanswered() {
+	s := g.scene("Namespaced")
+	s.inOwnNamespaces()
+	s.watch("labeled", "red", "selector", "")
+	g.add(Settle, nil)
+	g.names++
+	failing := fmt.Sprintf("f%d", g.names)
+	g.add(Fault, []string{failing, everyNamespace}, "kind", "fail", "verb", pick(g, "list", "list", "watch"))
+	if g.IntN(3) == 0 {
+		g.add(Cut, []string{everyNamespace})
+	}
+	if g.IntN(2) == 0 {
+		g.add(Label, []string{"d1"}, "color", "blue")
+		s.do(Update, "d1/x")
+	} else {
+		g.add(EndNamespace, []string{"d1"})
+	}
+	g.add(Label, []string{"d2"}, "color", "blue")
+	g.add(Pause, []string{"300ms"})
+	g.add(Heal, []string{failing})
+	g.add(Settle, nil)
+	g.add(Label, []string{"d2"}, "color", "red")
 	s.end()
 }
 

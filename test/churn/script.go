@@ -23,46 +23,48 @@ type Op struct {
 
 // Names of the verbs. [Verbs] describes them.
 const (
-	Define       = "define"
-	Undefine     = "undefine"
-	Redefine     = "redefine"
-	Serve        = "serve"
-	Create       = "create"
-	Update       = "update"
-	Delete       = "delete"
-	Replace      = "replace"
-	Hold         = "hold"
-	Free         = "free"
-	Terminate    = "terminate"
-	Fill         = "fill"
-	Pause        = "pause"
-	Settle       = "settle"
-	Cut          = "cut"
-	Fault        = "fault"
-	Heal         = "heal"
-	Forbid       = "forbid"
-	Allow        = "allow"
-	Alternate    = "alternate"
-	Move         = "move"
-	Return       = "return"
-	Down         = "down"
-	Up           = "up"
-	Backup       = "backup"
-	Restore      = "restore"
-	NewNamespace = "newnamespace"
-	Label        = "label"
-	EndNamespace = "endnamespace"
-	Acquire      = "acquire"
-	Release      = "release"
-	Follow       = "follow"
-	Unfollow     = "unfollow"
-	Handle       = "handle"
-	Unhandle     = "unhandle"
-	Block        = "block"
-	Unblock      = "unblock"
-	Namespace    = "namespaces"
-	Retry        = "retry"
-	Restart      = "restart"
+	Define          = "define"
+	Undefine        = "undefine"
+	Redefine        = "redefine"
+	Serve           = "serve"
+	Create          = "create"
+	Update          = "update"
+	Delete          = "delete"
+	Replace         = "replace"
+	Hold            = "hold"
+	Free            = "free"
+	Terminate       = "terminate"
+	BreakConversion = "breakconversion"
+	MendConversion  = "mendconversion"
+	Fill            = "fill"
+	Pause           = "pause"
+	Settle          = "settle"
+	Cut             = "cut"
+	Fault           = "fault"
+	Heal            = "heal"
+	Forbid          = "forbid"
+	Allow           = "allow"
+	Alternate       = "alternate"
+	Move            = "move"
+	Return          = "return"
+	Down            = "down"
+	Up              = "up"
+	Backup          = "backup"
+	Restore         = "restore"
+	NewNamespace    = "newnamespace"
+	Label           = "label"
+	EndNamespace    = "endnamespace"
+	Acquire         = "acquire"
+	Release         = "release"
+	Follow          = "follow"
+	Unfollow        = "unfollow"
+	Handle          = "handle"
+	Unhandle        = "unhandle"
+	Block           = "block"
+	Unblock         = "unblock"
+	Namespace       = "namespaces"
+	Retry           = "retry"
+	Restart         = "restart"
 )
 
 // Usage describes a verb.
@@ -76,46 +78,48 @@ type Usage struct {
 
 // Verbs has all verbs.
 var Verbs = map[string]Usage{
-	Define:       {Args: []string{"type"}, With: []string{"scope", "versions"}, Does: "creates the CRD of a type"},
-	Undefine:     {Args: []string{"type"}, Does: "deletes the CRD, and waits until it is gone"},
-	Redefine:     {Args: []string{"type"}, With: []string{"scope", "versions"}, Does: "deletes the CRD, and creates another one as soon as possible"},
-	Serve:        {Args: []string{"type"}, With: []string{"versions"}, Does: "sets the served versions of a type"},
-	Create:       {Args: []string{"type", "object"}, With: []string{"color"}, Does: "creates an object"},
-	Update:       {Args: []string{"type", "object"}, With: []string{"color"}, Does: "changes an object and, with color, its label"},
-	Delete:       {Args: []string{"type", "object"}, Does: "deletes an object"},
-	Replace:      {Args: []string{"type", "object"}, With: []string{"color"}, Does: "deletes an object, and creates another one with its name"},
-	Hold:         {Args: []string{"type", "object"}, Does: "adds a finalizer to an object: its deletion waits"},
-	Free:         {Args: []string{"type", "object"}, Does: "removes the finalizer, which completes a deletion that waits"},
-	Terminate:    {Args: []string{"type"}, Does: "deletes the CRD; it waits for objects with finalizers, and does not accept others"},
-	Fill:         {Args: []string{"type", "namespace"}, With: []string{"count"}, Does: "creates objects whose names begin with f, or changes them"},
-	Pause:        {Args: []string{"duration"}, Does: "waits"},
-	Settle:       {Does: "heals all faults, waits until the subject is at rest, and compares it with the model"},
-	Cut:          {Args: []string{"type"}, Does: "breaks the watches of a type, of all types, or of definitions, which are the CRDs"},
-	Fault:        {Args: []string{"name", "type"}, With: []string{"kind", "at", "code", "ms", "verb", "namespace", "times", "share"}, Does: "injects a fault into requests for a type, or all requests"},
-	Heal:         {Args: []string{"name"}, Does: "removes a fault, and breaks the connections that it has changed"},
-	Forbid:       {Args: []string{"type"}, With: []string{"namespace"}, Does: "forbids lists and watches of a type, in a namespace or everywhere, and breaks its watches; Settle does not end this"},
-	Allow:        {Args: []string{"type"}, With: []string{"namespace"}, Does: "ends what forbid with these arguments began"},
-	Alternate:    {With: []string{"period"}, Does: "sends every period-th request to the second server; 0 ends this, and so does Settle while a permission is revoked"},
-	Move:         {Does: "makes the aggregated server serve the group; what serves it otherwise stays, and can't be changed until return"},
-	Return:       {Does: "ends what move began"},
-	Down:         {Does: "makes the aggregated server respond 503 while the group is moved, until up or return, and breaks its watches; Settle does not end this"},
-	Up:           {Does: "ends what down began"},
-	Backup:       {Does: "calls the hook that backs up etcd"},
-	Restore:      {Does: "calls the hook that restores the last backup of etcd"},
-	NewNamespace: {Args: []string{"namespace"}, With: []string{"color"}, Does: "creates the Namespace object of d1 or d2"},
-	Label:        {Args: []string{"namespace"}, With: []string{"color"}, Does: "changes the label of a Namespace object"},
-	EndNamespace: {Args: []string{"namespace"}, With: []string{"ms"}, Does: "deletes a Namespace object with the objects in it, with a pause before each"},
-	Acquire:      {Args: []string{"lease", "type"}, With: []string{"version", "form", "selector", "namespaces", "labeled", "transform", "packed", "coalescing", "recovery", "removal", "separate", "pagesize", "watchlist", "polling"}, Does: "acquires a lease", Subject: true},
-	Release:      {Args: []string{"lease"}, Does: "releases a lease", Subject: true},
-	Follow:       {Args: []string{"following"}, With: []string{"types", "by"}, Does: "follows types, by their names or kinds: holds a lease with a handler on each while it is served", Subject: true},
-	Unfollow:     {Args: []string{"following"}, Does: "ends what follow began", Subject: true},
-	Handle:       {Args: []string{"lease", "handler"}, With: []string{"ms", "after", "does", "panics"}, Does: "adds a handler; with panics, every such call of it panics if the lease has recovery", Subject: true},
-	Unhandle:     {Args: []string{"lease", "handler"}, Does: "removes a handler", Subject: true},
-	Block:        {Args: []string{"lease", "handler"}, With: []string{"ms"}, Does: "makes the calls of a handler wait for that time, or until unblock", Subject: true},
-	Unblock:      {Args: []string{"lease", "handler"}, Does: "ends what block began", Subject: true},
-	Namespace:    {Args: []string{"lease"}, With: []string{"names"}, Does: "replaces the namespaces of a lease", Subject: true},
-	Retry:        {Args: []string{"lease"}, Does: "makes a lease retry", Subject: true},
-	Restart:      {With: []string{"pagesize", "watchlist"}, Does: "shuts the subject down, and starts it again with these options", Subject: true},
+	Define:          {Args: []string{"type"}, With: []string{"scope", "versions", "conversion"}, Does: "creates the CRD of a type; conversion=webhook has a webhook of the run"},
+	Undefine:        {Args: []string{"type"}, Does: "deletes the CRD, and waits until it is gone"},
+	Redefine:        {Args: []string{"type"}, With: []string{"scope", "versions", "conversion"}, Does: "deletes the CRD, and creates another one as soon as possible"},
+	Serve:           {Args: []string{"type"}, With: []string{"versions"}, Does: "sets the served versions of a type"},
+	Create:          {Args: []string{"type", "object"}, With: []string{"color"}, Does: "creates an object"},
+	Update:          {Args: []string{"type", "object"}, With: []string{"color"}, Does: "changes an object and, with color, its label"},
+	Delete:          {Args: []string{"type", "object"}, Does: "deletes an object"},
+	Replace:         {Args: []string{"type", "object"}, With: []string{"color"}, Does: "deletes an object, and creates another one with its name"},
+	Hold:            {Args: []string{"type", "object"}, Does: "adds a finalizer to an object: its deletion waits"},
+	Free:            {Args: []string{"type", "object"}, Does: "removes the finalizer, which completes a deletion that waits"},
+	Terminate:       {Args: []string{"type"}, Does: "deletes the CRD; it waits for objects with finalizers, and does not accept others"},
+	BreakConversion: {Args: []string{"type"}, Does: "makes the webhook of a type fail; Settle does not end this"},
+	MendConversion:  {Args: []string{"type"}, Does: "ends what breakconversion began"},
+	Fill:            {Args: []string{"type", "namespace"}, With: []string{"count"}, Does: "creates objects whose names begin with f, or changes them"},
+	Pause:           {Args: []string{"duration"}, Does: "waits"},
+	Settle:          {Does: "heals all faults, waits until the subject is at rest, and compares it with the model"},
+	Cut:             {Args: []string{"type"}, Does: "breaks the watches of a type, of all types, of definitions, which are the CRDs, or of namespaces"},
+	Fault:           {Args: []string{"name", "type"}, With: []string{"kind", "at", "code", "ms", "verb", "namespace", "times", "share"}, Does: "injects a fault into requests for a type, all requests for types, or those for namespaces"},
+	Heal:            {Args: []string{"name"}, Does: "removes a fault, and breaks the connections that it has changed"},
+	Forbid:          {Args: []string{"type"}, With: []string{"namespace"}, Does: "forbids lists and watches of a type, in a namespace or everywhere, and breaks its watches; Settle does not end this"},
+	Allow:           {Args: []string{"type"}, With: []string{"namespace"}, Does: "ends what forbid with these arguments began"},
+	Alternate:       {With: []string{"period"}, Does: "sends every period-th request to the second server; 0 ends this, and so does Settle while a permission is revoked"},
+	Move:            {Does: "makes the aggregated server serve the group; what serves it otherwise stays, and can't be changed until return"},
+	Return:          {Does: "ends what move began"},
+	Down:            {Does: "makes the aggregated server respond 503 while the group is moved, until up or return, and breaks its watches; Settle does not end this"},
+	Up:              {Does: "ends what down began"},
+	Backup:          {Does: "calls the hook that backs up etcd"},
+	Restore:         {Does: "calls the hook that restores the last backup of etcd"},
+	NewNamespace:    {Args: []string{"namespace"}, With: []string{"color"}, Does: "creates the Namespace object of d1 or d2"},
+	Label:           {Args: []string{"namespace"}, With: []string{"color"}, Does: "changes the label of a Namespace object"},
+	EndNamespace:    {Args: []string{"namespace"}, With: []string{"ms"}, Does: "deletes a Namespace object with the objects in it, with a pause before each"},
+	Acquire:         {Args: []string{"lease", "type"}, With: []string{"version", "form", "selector", "namespaces", "labeled", "transform", "packed", "coalescing", "recovery", "removal", "separate", "pagesize", "watchlist", "polling"}, Does: "acquires a lease", Subject: true},
+	Release:         {Args: []string{"lease"}, Does: "releases a lease", Subject: true},
+	Follow:          {Args: []string{"following"}, With: []string{"types", "by"}, Does: "follows types, by their names or kinds: holds a lease with a handler on each while it is served", Subject: true},
+	Unfollow:        {Args: []string{"following"}, Does: "ends what follow began", Subject: true},
+	Handle:          {Args: []string{"lease", "handler"}, With: []string{"ms", "after", "does", "panics"}, Does: "adds a handler; with panics, every such call of it panics if the lease has recovery", Subject: true},
+	Unhandle:        {Args: []string{"lease", "handler"}, Does: "removes a handler", Subject: true},
+	Block:           {Args: []string{"lease", "handler"}, With: []string{"ms"}, Does: "makes the calls of a handler wait for that time, or until unblock", Subject: true},
+	Unblock:         {Args: []string{"lease", "handler"}, Does: "ends what block began", Subject: true},
+	Namespace:       {Args: []string{"lease"}, With: []string{"names"}, Does: "replaces the namespaces of a lease", Subject: true},
+	Retry:           {Args: []string{"lease"}, Does: "makes a lease retry", Subject: true},
+	Restart:         {With: []string{"pagesize", "watchlist"}, Does: "shuts the subject down, and starts it again with these options", Subject: true},
 }
 
 // NewOp returns an operation. The parameters are alternating keys and values; those with an

@@ -34,10 +34,11 @@ type World struct {
 type typeTruth struct {
 	incarnations []*Incarnation // of both servers
 	inventory
-	other     inventory // of the server that does not serve the type now
-	objects   map[types.UID]*Object
-	restores  []restoration   // of etcd
-	forbidden map[string]bool // namespaces; "" is everywhere
+	other       inventory // of the server that does not serve the type now
+	objects     map[types.UID]*Object
+	restores    []restoration   // of etcd
+	unconverted bool            // the conversion fails
+	forbidden   map[string]bool // namespaces; "" is everywhere
 }
 
 // inventory is what a server has of a type.
@@ -69,7 +70,9 @@ type Incarnation struct {
 	Deleted    time.Time // the beginning of its deletion; zero: it exists
 	// Terminating means that its deletion waits for objects with finalizers.
 	Terminating bool
-	aggregated  bool // it is on the aggregated server
+	// Webhook means that objects are converted by the run's webhook.
+	Webhook    bool
+	aggregated bool // it is on the aggregated server
 }
 
 // Object is one object with all states that it has had.
@@ -308,11 +311,27 @@ func (w *World) absentOnOther() map[string]Incarnation {
 	for name, t := range w.types {
 		if t.other.current < 0 && t.current >= 0 && t.incarnations[t.current].Deleted.IsZero() {
 			crd := *t.incarnations[t.current]
-			crd.Terminating = false
+			crd.Terminating, crd.Webhook = false, false
 			absent[name] = crd
 		}
 	}
 	return absent
+}
+
+// setConversionFails records whether the conversion of a type fails.
+func (w *World) setConversionFails(typ string, fails bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.typeLocked(typ).unconverted = fails
+}
+
+// ConversionFails reports whether the objects of a type can't be converted to a version: what a subject gets of them depends on what
+// the server has converted before. Objects are stored in the first version.
+func (w *World) ConversionFails(typ, version string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[typ]
+	return t != nil && t.unconverted && t.current >= 0 && t.incarnations[t.current].Webhook && version != allVersions[0]
 }
 
 // setDown records whether the aggregated server responds.

@@ -31,6 +31,8 @@ type writer struct {
 	client dynamic.Interface
 	// behind writes to the aggregated server. Nil: there is none, or types were never moved to it.
 	behind *writer
+	// converter is the conversion webhook. Nil: no type has had it.
+	converter *converter
 }
 
 // serving returns the writer to the server that serves the types.
@@ -117,6 +119,9 @@ func (w *writer) change(ctx context.Context, op Op) error {
 // write carries out an operation on objects.
 func (w *writer) write(ctx context.Context, op Op) error {
 	typ, object, color := op.Arg("type"), op.Arg("object"), op.With["color"]
+	if i, n := w.world.Incarnation(typ); n >= 0 && w.world.ConversionFails(typ, i.Served[0]) {
+		return nil // the server would not accept it
+	}
 	switch op.Verb {
 	case Fill:
 		return w.fill(ctx, op)
@@ -182,8 +187,15 @@ func (w *writer) define(ctx context.Context, op Op) error {
 	if _, n := w.world.Incarnation(typ); n >= 0 {
 		return nil
 	}
-	i := Incarnation{Namespaced: op.With["scope"] != "Cluster", Served: versionsOf(op)}
-	created, err := w.client.Resource(definitions).Create(ctx, w.definition(typ, i.Namespaced, i.Served), metav1.CreateOptions{})
+	i := Incarnation{Namespaced: op.With["scope"] != "Cluster", Served: versionsOf(op), Webhook: op.With["conversion"] == "webhook"}
+	crd := w.definition(typ, i.Namespaced, i.Served)
+	if i.Webhook {
+		if err := w.useConverter(); err != nil {
+			return err
+		}
+		crd.Object["spec"].(map[string]any)["conversion"] = w.converter.conversion(typ)
+	}
+	created, err := w.client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
@@ -197,6 +209,7 @@ func (w *writer) undefine(ctx context.Context, typ string) error {
 	if _, n := w.world.Incarnation(typ); n < 0 {
 		return nil
 	}
+	w.mend(typ, false)
 	if err := w.releaseAll(ctx, typ); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ var ofChurn = []table{
 		{"churn: watches are of all namespaces", "client.WatchWithContext", replace("c.namespace", `""`)},
 		{"churn: objects stay in the old version of their type", "resumableWatch.relist", never("of.GVR != t.GVR")},
 		{"churn: objects of a namespace that could not be listed stay in the old version of their type", "known.locate", drop("former: rewritten || before.former")},
+		{"churn: each watch of a set begins at its smallest version", "child.watch", replace("optionsFrom(c.opts, c.version)", "optionsFrom(c.opts, c.known.upTo())")},
 		{"churn: objects with equal versions are not compared after a restore", "resumableWatch.give", never("content.rewound")},
 	}},
 	{"internal/handlers", "test/envtest/churn", []mutant{
@@ -26,6 +27,17 @@ var ofChurn = []table{
 		{"churn: an addition has the place of the deletion before it", "pending.add", never("o.isDeleted() && e.kind == added")},
 		{"churn: a handler that was removed is called", "Set.Remove", returns("nil")},
 		{"churn: the calls of a released lease do not end", "Group.Close", drop("g.calls.Close()")},
+		{"churn: an object whose call has panicked has failed for ever", "panics.returned", never("len(p.failed) > 0")},
+	}},
+	{"internal/typestate", "test/envtest/churn", []mutant{
+		{"churn: a type that another server serves is the same type", "Snapshot.movedTo", returns("false")},
+		{"churn: a conversion that fails has another reason", "isConversion", returns("false")},
+	}},
+	{"internal/namespaces", "test/envtest/churn", []mutant{
+		{"churn: the objects of a namespace that loses its label are deleted", "selected.Delete", replace("!s.exists(name, namespace.GetUID())", "true")},
+	}},
+	{"internal/follow", "test/envtest/churn", []mutant{
+		{"churn: a type that is gone is followed", "Follower.remove", never("t != nil")},
 	}},
 	{"dynamicinformer", "test/envtest/churn", []mutant{
 		{"churn: the last release does not end the informer", "entry.retireLocked", drop("e.cancel()")},
@@ -35,6 +47,7 @@ var ofChurn = []table{
 	}},
 	{"discovery", "test/envtest/churn", []mutant{
 		{"churn: a CRD that was read counts after a restore", "knowledge.putCRD", never("item.Generation < old.Generation")},
+		{"churn: a CRD that waits for its objects is not terminating", "knowledge.decorated", replace("state.meta.DeletionTimestamp != nil", "false")},
 		{"churn: versions that are not served are reported as served", "crd.resources", always("v.Served")},
 	}},
 }

@@ -1,6 +1,7 @@
 package leases
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -540,6 +541,8 @@ func (c *comparison) state(ctx context.Context, i churn.Incarnation, exists bool
 			c.report("version %s is not served, and the state is %s (%s)", c.version, c.at.State, c.at.Reason)
 		}
 		c.found = append(c.found, churn.CheckKnown(c.world, c.view, c.has)...)
+	case c.world.ConversionFails(c.view.Type, cmp.Or(c.version, i.Served[0])):
+		c.unconverted()
 	default:
 		c.served(ctx, i)
 	}
@@ -550,6 +553,16 @@ func (c *comparison) state(ctx context.Context, i churn.Incarnation, exists bool
 func (c *comparison) down() {
 	if c.at.State == status.StateSynced && (c.view.Sets == nil || len(c.view.Sets.Current()) > 0) {
 		c.report("the server of the type is down, and the state is %s", c.at.State)
+	}
+	c.found = append(c.found, churn.CheckKnown(c.world, c.view, c.has)...)
+}
+
+// unconverted is for a type whose objects can't be converted to the version of the lease. The server may have converted all of them
+// before.
+func (c *comparison) unconverted() {
+	allowed := !slices.ContainsFunc([]string{"", "a", "b", "c"}, func(namespace string) bool { return c.world.Forbidden(c.view.Type, namespace) })
+	if c.at.State != status.StateSynced && c.at.Reason != status.ReasonConversionFailed && allowed {
+		c.report("the conversion of the type fails, and the state is %s (%s)", c.at.State, c.at.Reason)
 	}
 	c.found = append(c.found, churn.CheckKnown(c.world, c.view, c.has)...)
 }
