@@ -639,9 +639,6 @@ func (c *comparison) synced(ctx context.Context, i churn.Incarnation) {
 			c.report("%s has the version %s, want %s", key, seen.Version, version)
 		}
 	}
-	if want := c.resource.Backing == discovery.BackingAggregated; want != c.world.Moved() && c.resource.Backing != discovery.BackingUnknown {
-		c.report("the backing is %s; the type is moved: %v", c.resource.Backing, c.world.Moved())
-	}
 	if c.incomplete != nil {
 		c.report("the lister returns %v", c.incomplete)
 	}

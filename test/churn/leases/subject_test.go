@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/churn"
@@ -42,7 +41,6 @@ func TestComparison_ReportsEachWrongState(t *testing.T) {
 			c.view.Form, c.at.Objects, c.has = churn.Whole, 1, map[string]churn.Observation{"a/x": inV1}
 		}, "has the version v1beta1"},
 		{"a type is reported as terminating", true, func(c *comparison) { c.resource.Terminating = true }, "reported as terminating: true; want false"},
-		{"a type has another backing", true, func(c *comparison) { c.resource.Backing = discovery.BackingAggregated }, "the backing is APIService; the type is moved: false"},
 		{"an absent type is not served", false, func(c *comparison) { c.at, c.wait = absent, waits(status.ErrNotSynced) }, ""},
 		{"an absent type is synced", false, func(c *comparison) { c.wait = waits(status.ErrNotSynced) }, "does not exist, and the state is Synced"},
 		{"an absent type has another reason", false, func(c *comparison) {
