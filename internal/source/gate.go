@@ -401,9 +401,9 @@ func (g *gate) requests(t Type) *requests {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.stage == nil || !g.stage.of.sameObjects(t) || g.stage.of.Kind != t.Kind || g.stage.of.UID != t.UID {
-		namespace, outside := g.cfg.Namespace, false
+		namespace, unscoped := g.cfg.Namespace, false
 		if !t.Namespaced {
-			namespace, outside = metav1.NamespaceAll, namespace != metav1.NamespaceAll || g.cfg.Namespaces != nil
+			namespace, unscoped = metav1.NamespaceAll, true
 		}
 		kind := ""
 		if g.cfg.Client.KeepsKind() {
@@ -416,7 +416,7 @@ func (g *gate) requests(t Type) *requests {
 			calls:    &g.calls,
 			of:       t,
 			kind:     kind,
-			outside:  outside,
+			unscoped: unscoped,
 			strict:   g.cfg.Strict,
 			polling:  g.cfg.Polling > 0,
 			stalls:   g.cfg.Stalls,

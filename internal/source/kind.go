@@ -14,14 +14,14 @@ import (
 // reflector that knows the kind would drop the objects and only log that.
 var ErrWrongKind = errors.New("the response has an object of another kind")
 
-// ErrWrongScope is the error of a response with objects in namespaces for a type that discovery reports as cluster-scoped, if the
-// informer is limited to namespaces. The response is of another type, which discovery does not have yet: the objects may be in other
-// namespaces, and would be deleted and added again when discovery has it.
+// ErrWrongScope is the error of a response with objects in namespaces for a type that discovery reports as cluster-scoped. The response
+// is of another type, which discovery does not have yet: the objects may be in namespaces that the informer must not have, and would be
+// deleted and added again when discovery has the type.
 var ErrWrongScope = errors.New("the response has an object in a namespace, and the type is cluster-scoped")
 
 // check returns an error if item is not of the type of the requests.
 func (r *requests) check(item runtime.Object) error {
-	if err := checkKind(r.kind, item); err != nil || !r.outside || item == nil {
+	if err := checkKind(r.kind, item); err != nil || !r.unscoped || item == nil {
 		return err
 	}
 	if object, err := meta.Accessor(item); err == nil && object.GetNamespace() != "" {
@@ -32,7 +32,7 @@ func (r *requests) check(item runtime.Object) error {
 
 // checkAll is check for the items of a list.
 func (r *requests) checkAll(list runtime.Object) error {
-	if r.kind == "" && !r.outside {
+	if r.kind == "" && !r.unscoped {
 		return nil
 	}
 	return meta.EachListItem(list, r.check)

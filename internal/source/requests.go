@@ -53,7 +53,7 @@ type requests struct {
 	calls    *inflight.Counter // requests in progress and open streams
 	of       Type
 	kind     string // the kind of the objects; empty: it is not checked
-	outside  bool   // the informer is limited to namespaces, and the requests are not: no object is in a namespace
+	unscoped bool   // the type is cluster-scoped: no object is in a namespace
 	strict   bool   // an object that can't be decoded ends its watch
 	polling  bool   // a type that can't be watched is no failure
 	stalls   *Stalls

@@ -216,7 +216,7 @@ var ofSource = []table{
 		{"a watch-list request without a response is waited for", "requests.open", replace(
 			"time.AfterFunc(answerAfter, cancel)", "time.AfterFunc(answerAfter, func() {})")},
 		{"objects of another kind in a list are accepted", "requests.list", replace("r.checkAll(list)", "nil")},
-		{"an informer with namespaces gets objects of all namespaces if the type was cluster-scoped", "requests.check", never(`err == nil && object.GetNamespace() != ""`)},
+		{"an informer gets objects in namespaces of a type that was cluster-scoped", "requests.check", never(`err == nil && object.GetNamespace() != ""`)},
 		{"the watch-list marker is not forwarded", "unstructuredClient.IsWatchListSemanticsUnSupported", replace("c.Interface", "nil")},
 		{"a recreated object in a watch is an update", "resumableWatch.passObject", never("s.known.hasOther(key, id)")},
 		{"requests are sent for a held type", "Type.absent", never("t.Serving == Held")},
