@@ -63,6 +63,9 @@ type httpServer struct {
 // frontHeader marks the responses of the aggregated server.
 const frontHeader = "X-Churn-Aggregated"
 
+// aggregatedCategory marks the types of the aggregated server in discovery documents.
+const aggregatedCategory = "churn-aggregated"
+
 // open starts the front of the server of cfg, and creates the Service.
 func (a *aggregated) open(ctx context.Context, cfg *rest.Config) error {
 	client, err := rest.HTTPClientFor(cfg)
@@ -164,7 +167,9 @@ func (a *aggregated) end(ctx context.Context) error {
 func (a *aggregated) take(ctx context.Context) error {
 	for typ, crd := range a.world.absentOnOther() {
 		crd.Served = allVersions
-		created, err := a.behind.client.Resource(definitions).Create(ctx, a.behind.definition(typ, crd.Namespaced, crd.Served), metav1.CreateOptions{})
+		definition := a.behind.definition(typ, crd.Namespaced, crd.Served)
+		definition.Object["spec"].(map[string]any)["names"].(map[string]any)["categories"] = []any{aggregatedCategory}
+		created, err := a.behind.client.Resource(definitions).Create(ctx, definition, metav1.CreateOptions{})
 		if err != nil {
 			return err
 		}
@@ -306,7 +311,7 @@ func (a *aggregated) documented(ctx context.Context, most time.Duration) (bool, 
 
 // documentedBy reports whether the aggregated discovery document of a server has what is served.
 func (a *aggregated) documentedBy(ctx context.Context, server *httpServer) (bool, error) {
-	response, body, err := server.get(ctx, "/apis", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	response, body, err := server.get(ctx, "/apis", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList") //nolint:bodyclose // get has closed it
 	if err != nil || response.StatusCode != http.StatusOK {
 		return false, err
 	}
@@ -318,7 +323,8 @@ func (a *aggregated) documentedBy(ctx context.Context, server *httpServer) (bool
 			Versions []struct {
 				Version   string `json:"version"`
 				Resources []struct {
-					Resource string `json:"resource"`
+					Resource   string   `json:"resource"`
+					Categories []string `json:"categories"`
 				} `json:"resources"`
 			} `json:"versions"`
 		} `json:"items"`
@@ -326,10 +332,13 @@ func (a *aggregated) documentedBy(ctx context.Context, server *httpServer) (bool
 	if err := json.Unmarshal(body, &document); err != nil {
 		return false, err
 	}
-	listed := map[schema.GroupVersionResource]bool{}
+	listed, moved := map[schema.GroupVersionResource]bool{}, a.world.Moved()
 	for _, group := range document.Items {
 		for _, version := range group.Versions {
 			for _, resource := range version.Resources {
+				if group.Metadata.Name == a.world.Group && slices.Contains(resource.Categories, aggregatedCategory) != moved {
+					return false, nil
+				}
 				listed[schema.GroupVersionResource{Group: group.Metadata.Name, Version: version.Version, Resource: resource.Resource}] = true
 			}
 		}
@@ -356,7 +365,7 @@ func (a *aggregated) await(ctx context.Context, wanted func(*http.Response) bool
 			for _, server := range a.servers {
 				err := until(ctx, "wait for another server of "+typ+" "+version, func() (bool, error) {
 					path := "/apis/" + a.world.Resource(typ, version).GroupVersion().String() + "/" + typ + "s?limit=1"
-					response, _, err := server.get(ctx, path, "application/json")
+					response, _, err := server.get(ctx, path, "application/json") //nolint:bodyclose // get has closed it
 					return err == nil && wanted(response), err
 				})
 				if err != nil {

@@ -15,7 +15,7 @@ func TestConverter_ConvertsUnlessItIsBroken(t *testing.T) {
 		c.setBroken("t1", broken)
 		for typ, fails := range map[string]bool{"t1": broken, "t2": false} {
 			w := httptest.NewRecorder()
-			c.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/"+typ, bytes.NewReader(review)))
+			c.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/"+typ, bytes.NewReader(review)))
 			if (w.Code != http.StatusOK) != fails {
 				t.Errorf("%s, broken %v: status %d", typ, broken, w.Code)
 			}

@@ -196,7 +196,7 @@ func (c *checker) added(e Event, o Object, have held, present bool) {
 	}
 	c.had[o.UID] = true
 	for key, other := range c.has {
-		if other.incarnation != o.Incarnation && !(c.view.Sets != nil && c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation)) {
+		if other.incarnation != o.Incarnation && (c.view.Sets == nil || !c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation)) {
 			c.report(Generations, e, "it is of type %d, and the handler has %s of type %d", o.Incarnation, key, other.incarnation)
 			break
 		}

@@ -250,7 +250,7 @@ func (r *run) do(ctx context.Context, op Op) error {
 func (r *run) aggregate(ctx context.Context, op Op) error {
 	moved := r.world.Moved()
 	switch {
-	case r.Aggregated == nil, moved == (op.Verb == Move):
+	case r.Aggregated == nil, moved == (op.Verb == Move), op.Verb == Move && !r.world.hasTypes():
 		return nil
 	case op.Verb == Return:
 		return r.aggregated.giveBack(ctx)

@@ -45,7 +45,7 @@ func TestStreams_ReportWhatAWatchSends(t *testing.T) {
 				_, _ = w.Write([]byte(tc.body[:half]))
 				_, _ = w.Write([]byte(tc.body[half:]))
 			}))
-			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/apis/example.com/v1/namespaces/a/t1s?"+tc.query, nil))
+			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis/example.com/v1/namespaces/a/t1s?"+tc.query, nil))
 			var got []Invariant
 			for _, v := range s.check(newSample().World) {
 				got = append(got, v.Invariant)
@@ -62,7 +62,7 @@ func TestStreams_AWatchBeginsWhereTheClientIs(t *testing.T) {
 	s.garbles = func() bool { return false }
 	send := func(path, body string) {
 		s.record(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) })).
-			ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
+			ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 	}
 	const all, a = "/apis/example.com/v1/t1s", "/apis/example.com/v1/namespaces/a/t1s"
 	send(a, `{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"resourceVersion":"5"}}]}`)
@@ -79,7 +79,7 @@ func TestStreams_AWatchBeginsWhereTheClientIs(t *testing.T) {
 		"/apis/example.com/v1/namespaces/b/t1s?resourceVersion=9":  false,
 		a + "?watch=1&resourceVersion=7&labelSelector=color%3Dred": false,
 	} {
-		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 		r.Header.Set("Accept", "application/json")
 		if found := s.resumes([]faultproxy.Request{faultproxy.ParseRequest(r)}); (len(found) == 0) != want {
 			t.Errorf("%s: %v", path, found)

@@ -334,6 +334,18 @@ func (w *World) ConversionFails(typ, version string) bool {
 	return t != nil && t.unconverted && t.current >= 0 && t.incarnations[t.current].Webhook && version != allVersions[0]
 }
 
+// hasTypes reports whether one of the servers has a type. A server without the types of a group does not have the group.
+func (w *World) hasTypes() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.types {
+		if t.other.current >= 0 || t.current >= 0 && t.incarnations[t.current].Deleted.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
 // setDown records whether the aggregated server responds.
 func (w *World) setDown(down bool) {
 	w.mu.Lock()
