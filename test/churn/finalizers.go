@@ -3,10 +3,12 @@ package churn
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
@@ -123,13 +125,8 @@ func (w *writer) terminate(ctx context.Context, typ string) error {
 		}
 		w.resume(ctx, crd)
 		list, err := w.client.Resource(w.world.Resource(typ, i.Served[0])).List(ctx, metav1.ListOptions{})
-		if err != nil || len(list.Items) > len(held) {
+		if err != nil || len(list.Items) > len(held) || slices.ContainsFunc(list.Items, isNotDeleted) {
 			return false, err
-		}
-		for _, obj := range list.Items {
-			if obj.GetDeletionTimestamp() == nil {
-				return false, nil
-			}
 		}
 		for i := range list.Items {
 			w.world.wrote(typ, &list.Items[i], begun)
@@ -137,6 +134,8 @@ func (w *writer) terminate(ctx context.Context, typ string) error {
 		return true, nil
 	})
 }
+
+func isNotDeleted(obj unstructured.Unstructured) bool { return obj.GetDeletionTimestamp() == nil }
 
 // waits records that the deletion of an object waits for its finalizer.
 func (w *writer) waits(ctx context.Context, typ, namespace, name string, begun time.Time) error {

@@ -267,8 +267,8 @@ func (r *run) aggregate(ctx context.Context, op Op) error {
 	return r.aggregated.take(ctx)
 }
 
-// rewind backs up etcd, or restores the backup, if there is one. While a permission is revoked, there is no restore: a subject
-// could not get the later versions.
+// rewind backs up etcd, or restores the backup, if there is one. While a permission is revoked, or a
+// version of a type is not served, there is no restore: a subject could not get the later versions.
 func (r *run) rewind(ctx context.Context, op Op) error {
 	switch {
 	case r.Backup == nil || r.Restore == nil:

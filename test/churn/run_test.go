@@ -148,7 +148,7 @@ func TestRun_ServersAlternateAtRest(t *testing.T) {
 		}))
 		t.Cleanup(second.Close)
 		cfg := churn.Config{Servers: []*rest.Config{serve(t), {Host: second.URL}}, Subject: func(_ context.Context, env churn.Environment) (churn.Subject, error) {
-			return &asking{plain{end: func() {}}, func() { client{t, env}.get("")() }}, nil
+			return &asking{plain{end: func() {}}, func() { client{t, env}.get("")() }}, nil //nolint:contextcheck // it asks without a context
 		}}
 		script := churn.Script{churn.NewOp(churn.Alternate, nil, "period", period), churn.NewOp(churn.Settle, nil)}
 		if result, err := churn.Run(t.Context(), cfg, script); err != nil || result.Failed() {

@@ -223,18 +223,15 @@ func (s *stream) bookmarks() []Violation {
 	return found
 }
 
-// gaps checks that the watch has sent all states of the world between the version at which it began and that of its last event, and
-// no others.
-func (s *stream) gaps(w *World) []Violation {
-	from, err := strconv.ParseUint(s.from, 10, 64)
-	if err != nil || from == 0 || len(s.events) == 0 {
-		return nil
-	}
-	type write struct {
-		uid     types.UID
-		version string
-	}
-	sent, written, last := map[write]bool{}, map[write]bool{}, from
+// write is a state of an object.
+type write struct {
+	uid     types.UID
+	version string
+}
+
+// sent returns the states that the watch has sent, and the highest version of its events.
+func (s *stream) sent() (sent map[write]bool, last uint64) {
+	sent = map[write]bool{}
 	for _, e := range s.events {
 		version, _ := strconv.ParseUint(e.version(), 10, 64)
 		last = max(last, version)
@@ -242,6 +239,19 @@ func (s *stream) gaps(w *World) []Violation {
 			sent[write{e.Object.Metadata.UID, e.version()}] = true
 		}
 	}
+	return sent, last
+}
+
+// gaps checks that the watch has sent all states of the world between the version at which it began and that of its last event, and
+// no others.
+func (s *stream) gaps(w *World) []Violation {
+	from, err := strconv.ParseUint(s.from, 10, 64)
+	if err != nil || from == 0 || len(s.events) == 0 {
+		return nil
+	}
+	sent, last := s.sent()
+	last = max(last, from)
+	written := map[write]bool{}
 	_, color, _ := strings.Cut(s.labels, "=")
 	var found []Violation
 	for _, o := range w.of(strings.TrimSuffix(s.resource, "s"), s.aggregated) {

@@ -361,12 +361,12 @@ type saved struct {
 	states  map[types.UID]State
 }
 
-// canRestore reports whether there is a backup, and no permission is revoked.
+// canRestore reports whether there is a backup, no permission is revoked, and each type is served in all versions.
 func (w *World) canRestore() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range w.types {
-		if len(t.forbidden) > 0 {
+		if len(t.forbidden) > 0 || t.current >= 0 && !t.incarnations[t.current].servesAll() {
 			return false
 		}
 	}
@@ -447,7 +447,12 @@ func (t *typeTruth) servedWhole() bool {
 		return false
 	}
 	crd := t.incarnations[t.current]
-	return crd.Deleted.IsZero() && !slices.ContainsFunc(allVersions, func(version string) bool { return !slices.Contains(crd.Served, version) })
+	return crd.Deleted.IsZero() && crd.servesAll()
+}
+
+// servesAll reports whether all versions are served.
+func (i *Incarnation) servesAll() bool {
+	return !slices.ContainsFunc(allVersions, func(version string) bool { return !slices.Contains(i.Served, version) })
 }
 
 // returned reports whether, at a time, the subject may not have noticed yet that a restore of etcd has brought back the CRD of a

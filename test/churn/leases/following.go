@@ -111,12 +111,15 @@ func (s *subject) stoppedFollowing(f *following, gvr schema.GroupVersionResource
 }
 
 // unfollow ends a call of Follow, which ends its leases before it returns.
-func (s *subject) unfollow(f *following) {
+func (s *subject) unfollow(name string) {
 	s.mu.Lock()
-	delete(s.follows, f.name)
+	f := s.follows[name]
+	delete(s.follows, name)
 	s.mu.Unlock()
-	f.stop()
-	s.awaitEnd(f)
+	if f != nil {
+		f.stop()
+		s.awaitEnd(f)
+	}
 }
 
 // awaitEnd waits until Follow returns.

@@ -166,19 +166,22 @@ func (s *subject) Do(ctx context.Context, op churn.Op) error {
 	case op.Verb == churn.Follow:
 		s.follow(ctx, op)
 	case op.Verb == churn.Unfollow:
-		s.mu.Lock()
-		f := s.follows[op.Arg("following")]
-		s.mu.Unlock()
-		if f != nil {
-			s.unfollow(f)
-		}
+		s.unfollow(op.Arg("following"))
 	case op.Verb == churn.Acquire && l == nil:
 		s.acquire(ctx, op)
-	case op.Verb == churn.Acquire || l == nil:
+	case op.Verb != churn.Acquire && l != nil:
+		return s.with(l, op) //nolint:contextcheck // handlers have no context
+	}
+	return nil
+}
+
+// with executes an operation on a lease that is held.
+func (s *subject) with(l *lease, op churn.Op) error {
+	switch {
 	case op.Verb == churn.Release:
 		s.release(l)
 	case op.Verb == churn.Handle:
-		return s.handle(l, op) //nolint:contextcheck // a handler has no context
+		return s.handle(l, op)
 	case op.Verb == churn.Unhandle:
 		s.unhandle(l, op.Arg("handler"), 1)
 	case op.Verb == churn.Block, op.Verb == churn.Unblock:
