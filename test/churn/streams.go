@@ -242,6 +242,16 @@ func (s *stream) sent() (sent map[write]bool, last uint64) {
 	return sent, last
 }
 
+// unwritten returns a violation for each state that was sent and not written.
+func (s *stream) unwritten(sent, written map[write]bool) (found []Violation) {
+	for it := range sent {
+		if !written[it] {
+			found = append(found, Violation{NoGap, fmt.Sprintf("%v: it sent UID %s at %s, which was not written", s, it.uid, it.version)})
+		}
+	}
+	return found
+}
+
 // gaps checks that the watch has sent all states of the world between the version at which it began and that of its last event, and
 // no others.
 func (s *stream) gaps(w *World) []Violation {
@@ -267,10 +277,8 @@ func (s *stream) gaps(w *World) []Violation {
 			written[it] = true
 		}
 	}
-	for it := range sent {
-		if !written[it] && len(written) > 0 {
-			found = append(found, Violation{NoGap, fmt.Sprintf("%v: it sent UID %s at %s, which was not written", s, it.uid, it.version)})
-		}
+	if len(written) > 0 {
+		found = append(found, s.unwritten(sent, written)...)
 	}
 	slices.SortFunc(found, func(a, b Violation) int { return cmp.Compare(a.Text, b.Text) })
 	return found

@@ -85,7 +85,7 @@ type forgetful struct{ *mirror.Mirror }
 func (forgetful) OnDelete(any) {}
 
 // The example of package churn finds nothing in its controller, and the bug of another one.
-func TestChurn_OwnController(t *testing.T) {
+func TestChurn_OwnController(t *testing.T) { //nolint:tparallel // the subtests share a server
 	together(t)
 	server := fixture.StartEmbedded(t)
 	profile := mirror.Profile()

@@ -190,7 +190,7 @@ func _(ours func() dynamicinformer.DynamicSharedInformerFactory) {
 
 // docs/scale.md
 
-//nolint:errcheck,ineffassign,staticcheck // the docs leave errors to the reader
+//nolint:ineffassign,staticcheck // the docs leave errors to the reader
 func _(ctx context.Context, cfg *rest.Config, shard sharding.Shard, widgets schema.GroupVersionResource, handler dynamicinformer.MovedHandler,
 	write func(context.Context, *unstructured.Unstructured) error,
 ) (err error) {
