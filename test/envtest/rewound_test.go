@@ -81,8 +81,8 @@ func (s rewoundServer) acquire(ctx context.Context, opts ...dynamicinformer.Opti
 	GinkgoHelper()
 	factory, err := dynamicinformer.NewForConfig(s.Config(), opts...)
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(factory.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(time.Minute)) //nolint:contextcheck // of the cleanup
-	factory.Start(context.WithoutCancel(ctx))                                                                     // the factory ends by Shutdown
+	DeferCleanup(func(ctx SpecContext) { Expect(factory.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(time.Minute)) //nolint:contextcheck // it ends the factory
+	factory.Start(context.WithoutCancel(ctx))
 	var l rewoundLeases
 	l.lease, err = factory.Acquire(ctx, widgets)
 	Expect(err).NotTo(HaveOccurred())
