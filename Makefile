@@ -6,8 +6,8 @@ SHELL := bash
 MODULES := . bench controllerruntime examples/clusters examples/controller examples/ipamblock examples/manager examples/sharded metrics test/envtest test/envtest/embedded
 UNIT    := ./... ./bench/... ./controllerruntime/... ./metrics/...
 SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/clusters/... ./examples/controller/... ./examples/ipamblock/... ./examples/manager/... ./examples/sharded/...
-# lint has the checks of go vet. Packages whose tests mostly wait run up to eight of them at a time.
-PLAIN   := go test -vet=off -shuffle=on -count=1 -timeout=40m
+# Packages whose tests mostly wait run up to eight of them at a time.
+PLAIN   := go test -shuffle=on -count=1 -timeout=40m
 TEST    := $(PLAIN) -race -parallel=8
 # Their tests run whole without the race detector, and with it short: it makes them ten times as long.
 PURE    := ./internal/wire ./internal/packed ./internal/metaproto ./bench/cache
@@ -60,7 +60,7 @@ test-envtest: ## find or build API servers, and run the tests that need them
 
 # Most of them wait most of the time, so they run at the same time.
 suite:
-	@cd test/envtest && go tool ginkgo run --race --vet=off --procs=4 --randomize-all --timeout=40m --no-color .
+	@cd test/envtest && go tool ginkgo run --race --procs=4 --randomize-all --timeout=40m --no-color .
 
 suites:
 	@$(PLAIN) $(INPROCESS)

@@ -37,9 +37,9 @@ func assignSeats(said []int) []int {
 }
 
 // ranks has the rank of each seat for each slot, from 0. A slot belongs to the member whose seat has the lowest rank
-// for it. So a member that comes only takes slots, and one that goes only leaves its own, as with the
-// hashes of rendezvous hashing, which are random numbers: there, the standard deviation of the shares is 11 % of
-// the mean with four members, and 17 % with eight.
+// for it. So a member that comes only takes slots, and one that goes only leaves its own. Rendezvous hashing has
+// hashes of identities as ranks. With it, the standard deviation of the shares is 11 % of the mean with four members,
+// and 17 % with eight.
 type ranks [SlotCount + 1][SlotCount]uint8
 
 // seatRanks returns the ranks.

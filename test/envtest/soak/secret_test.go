@@ -78,7 +78,8 @@ func (s *soak) checkShown(ctx context.Context) {
 	f := s.program.factory
 	page := func(query string) {
 		w := httptest.NewRecorder()
-		f.Handler().ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/?"+query, http.NoBody))
+		request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/?"+query, http.NoBody)
+		f.Handler().ServeHTTP(w, request)
 		check("the status page "+query, "%s", w.Body)
 	}
 	families, err := s.registry.Gather()
