@@ -31,7 +31,6 @@ var ofChurn = []table{
 	}},
 	{"internal/typestate", "test/envtest/churn", []mutant{
 		{"churn: a type that another server serves is the same type", "Snapshot.movedTo", returns("false")},
-		{"churn: a conversion that fails has another reason", "isConversion", returns("false")},
 	}},
 	{"internal/namespaces", "test/envtest/churn", []mutant{
 		{"churn: the objects of a namespace that loses its label are deleted", "selected.Delete", replace("!s.exists(name, namespace.GetUID())", "true")},
