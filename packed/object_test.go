@@ -267,7 +267,7 @@ func TestPacker_RenewPacksObjectsOfEarlierDictionariesAgain(t *testing.T) {
 	if !p.Renew(slices.Values([]*packed.Object{live})) {
 		t.Fatal("not renewed")
 	}
-	for range 10 { // what they have in common enters the dictionary
+	for range 200 { // what they have in common enters the dictionary; two texts may have one mark, and delay each other
 		object()
 	}
 	if p.Renew(slices.Values([]*packed.Object{live, late})) {
@@ -278,7 +278,11 @@ func TestPacker_RenewPacksObjectsOfEarlierDictionariesAgain(t *testing.T) {
 		labels := func(u *unstructured.Unstructured) uintptr {
 			return reflect.ValueOf(u.Object["metadata"].(map[string]any)["labels"]).Pointer()
 		}
-		return labels(a.UnstructuredLike(b)) == labels(b.Unstructured())
+		second := b.Unstructured()
+		first := a.UnstructuredLike(b)
+		defer runtime.KeepAlive(second) // the garbage collector drops a tree that is not in use
+		defer runtime.KeepAlive(first)
+		return labels(first) == labels(second)
 	}
 	if !same(late, next) {
 		t.Error("they have no dictionary in common")
@@ -288,7 +292,7 @@ func TestPacker_RenewPacksObjectsOfEarlierDictionariesAgain(t *testing.T) {
 // An update of an object has most parts in common with the earlier state.
 func TestObject_UnstructuredLikeUnpacksOnlyWhatDiffers(t *testing.T) {
 	p := packed.NewPacker()
-	for range 10 { // what they have in common enters the dictionary
+	for range 200 { // what they have in common enters the dictionary; two texts may have one mark, and delay each other
 		pack(t, p, parse(t, whole))
 	}
 	before := pack(t, p, parse(t, whole))
@@ -296,16 +300,17 @@ func TestObject_UnstructuredLikeUnpacksOnlyWhatDiffers(t *testing.T) {
 	changed.SetResourceVersion("4711")
 	changed.SetGeneration(4711)
 	after := pack(t, p, changed)
-	old := before.UnstructuredLike(after)
+	later, old := after.Unstructured(), before.UnstructuredLike(after)
 	if diff := cmp.Diff(parse(t, whole), old); diff != "" || before.Unstructured() != old || before.UnstructuredLike(after) != old {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(changed, after.Unstructured()); diff != "" {
+	if diff := cmp.Diff(changed, later); diff != "" {
 		t.Errorf("later object (-want +got):\n%s", diff)
 	}
-	if reflect.ValueOf(old.Object["spec"]).Pointer() != reflect.ValueOf(after.Unstructured().Object["spec"]).Pointer() {
+	if reflect.ValueOf(old.Object["spec"]).Pointer() != reflect.ValueOf(later.Object["spec"]).Pointer() {
 		t.Error("equal parts are unpacked twice")
 	}
+	runtime.KeepAlive(later) // otherwise the garbage collector may drop it before it is used twice
 	runtime.KeepAlive(old)
 	var none *packed.Object
 	if none.UnstructuredLike(after).Object != nil || before.UnstructuredLike(nil) != old {
