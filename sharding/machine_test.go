@@ -156,7 +156,7 @@ func TestMachine_LeaseExpiresByTheClockOfItsReader(t *testing.T) {
 	}{
 		{"too early", usual.lease + usual.skew - 1, 0, usual.lease, false},
 		{"in time", usual.lease + usual.skew, 0, usual.lease, true},
-		{"a late response", usual.lease, usual.renew, usual.lease, false},
+		{"a late response", usual.lease, usual.skew + usual.retry, usual.lease, false},
 		{"a longer term", usual.lease + usual.skew, 0, 2 * usual.lease, false},
 		{"at the end of a longer term", 2*usual.lease + usual.skew, 0, 2 * usual.lease, true},
 		{"a shorter term", usual.lease, 0, time.Second, false},
@@ -210,7 +210,7 @@ func TestMachine_LeasesDoNotExpireWhileTheServerIsDown(t *testing.T) {
 		if sent, wait := r.next(r.clock()); sent.verb == 0 {
 			r.now += wait
 		} else {
-			r.failed(r.clock(), unknown, errors.New("refused"))
+			r.refuse()
 		}
 	}
 	back := r.now

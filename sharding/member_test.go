@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -602,6 +603,7 @@ func TestMembers_NeverTwoOwners(t *testing.T) {
 		for i := range members {
 			begin(string(rune('a' + i)))
 		}
+		begun := 0 // so that each has another identity
 		for round := range rounds {
 			for range 10 {
 				p := running[random.IntN(len(running))]
@@ -626,7 +628,8 @@ func TestMembers_NeverTwoOwners(t *testing.T) {
 					}
 				case 5:
 					if len(running) < members {
-						begin(string(rune('a'+round)) + string(rune('a'+random.IntN(26))) + string(rune('a'+random.IntN(26))))
+						begun++
+						begin(string(rune('a'+random.IntN(26))) + strconv.Itoa(begun))
 					}
 				}
 				for range 20 {

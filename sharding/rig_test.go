@@ -1,6 +1,7 @@
 package sharding
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -14,6 +15,7 @@ type rig struct {
 	now      time.Duration
 	records  []*record
 	revision int
+	answers  int
 }
 
 var usual = timing{15 * time.Second, 10 * time.Second, 2 * time.Second, time.Second}
@@ -86,6 +88,8 @@ func (r *rig) execute(w request) {
 
 // answer gives the machine the response of its request, after a time.
 func (r *rig) answer(after time.Duration) {
+	r.t.Helper()
+	r.count()
 	switch r.now += after; r.inFlight {
 	case list:
 		r.listed(r.clock(), r.records)
@@ -94,6 +98,21 @@ func (r *rig) answer(after time.Duration) {
 	default:
 		r.execute(request{record: r.written})
 		r.succeeded(r.clock(), r.stored(r.name).version, "uid")
+	}
+}
+
+// refuse lets the request of the machine fail. The server may have executed it.
+func (r *rig) refuse() {
+	r.t.Helper()
+	r.count()
+	r.failed(r.clock(), unknown, errors.New("refused"))
+}
+
+// count ends a test whose machine sends requests without end.
+func (r *rig) count() {
+	r.t.Helper()
+	if r.answers++; r.answers > 1000 {
+		r.t.Fatalf("at %v, more than 1000 requests", r.now)
 	}
 }
 

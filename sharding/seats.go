@@ -110,8 +110,8 @@ func slotsOf(seat int, others []int) Slots {
 		if other == noSeat {
 			continue
 		}
-		for slot, rank := range all[other] {
-			if rank < all[seat][slot] {
+		for slot := range slots.All() { // fewer and fewer
+			if all[other][slot] < all[seat][slot] {
 				slots.remove(slot)
 			}
 		}

@@ -199,6 +199,18 @@ func TestMachine_WritesItsSeatAgain(t *testing.T) {
 	}
 }
 
+func TestMachine_SeesTheNewSeatOfAnother(t *testing.T) {
+	moved := other("a", Slots{})
+	r := newRig(t, moved)
+	r.cycle()
+	moved.seat = 5
+	r.store(moved)
+	r.cycle()
+	if want := slotsOf(1, []int{5}); r.want != want || want == slotsOf(1, []int{2}) {
+		t.Errorf("wants %v, not %v", r.want, want)
+	}
+}
+
 func TestMachine_KeepsItsSeatWhenOthersComeAndGo(t *testing.T) {
 	r := newRig(t, other("a", Slots{}), other("b", Slots{}))
 	r.cycle()

@@ -23,6 +23,7 @@ type simulation struct {
 	timing    timing
 	now       time.Duration
 	events    eventHeap
+	handled   []*event // to be used again
 	sequence  uint64
 	processes []*process
 	names     int
@@ -156,11 +157,16 @@ func (s *simulation) note(format string, args ...any) {
 	s.log = append(s.log, fmt.Sprintf("%12v ", s.now)+fmt.Sprintf(format, args...))
 }
 
-func (s *simulation) push(e *event) {
-	if e.kind == arrives || e.kind == drains || e.lost {
-		s.settled = max(s.settled, e.at)
+func (s *simulation) push(of event) { //nolint:gocritic // a copy that is kept
+	if of.kind == arrives || of.kind == drains || of.lost {
+		s.settled = max(s.settled, of.at)
 	}
-	e.tie = s.random.Uint64()
+	of.tie = s.random.Uint64()
+	e := new(event)
+	if last := len(s.handled) - 1; last >= 0 {
+		e, s.handled = s.handled[last], s.handled[:last]
+	}
+	*e = of
 	s.events.push(e)
 }
 
@@ -214,7 +220,7 @@ func (s *simulation) kick(p *process) {
 	}
 	s.sequence++
 	p.wake = s.sequence
-	s.push(&event{at: max(s.now+time.Duration(float64(wait)/p.rate)+1, p.pausedUntil), kind: wakes, p: p, number: p.wake})
+	s.push(event{at: max(s.now+time.Duration(float64(wait)/p.rate)+1, p.pausedUntil), kind: wakes, p: p, number: p.wake})
 }
 
 func (s *simulation) gone(p *process) {
@@ -237,9 +243,9 @@ func (s *simulation) changed(p *process) {
 		p.protected = p.protected.Union(saw.slots).Intersect(p.draining)
 	}
 	if p.saw.generation != saw.generation {
-		s.push(&event{at: max(p.pausedUntil, s.now+s.upTo(s.drain)), kind: drains, p: p, number: p.saw.generation})
+		s.push(event{at: max(p.pausedUntil, s.now+s.upTo(s.drain)), kind: drains, p: p, number: p.saw.generation})
 	}
-	if p.saw == saw || p.saw.until.reached(now) {
+	if p.saw.until.reached(now) || p.saw.slots.Minus(saw.slots).Empty() && !saw.until.reached(now) { // it owns nothing that it did not own
 		return
 	}
 	for _, other := range s.processes {
@@ -271,7 +277,7 @@ func (s *simulation) send(p *process, r request) {
 	lost := p.partitioned || s.lossRate > 0 && s.chance(s.lossRate)
 	arrival := s.now + s.delay()
 	if !lost {
-		s.push(&event{at: arrival, kind: arrives, p: p, number: p.call, request: r, timeout: timeout})
+		s.push(event{at: arrival, kind: arrives, p: p, number: p.call, request: r, timeout: timeout})
 	}
 	if lost || arrival >= timeout {
 		s.timeOut(p, p.call, timeout)
@@ -280,20 +286,20 @@ func (s *simulation) send(p *process, r request) {
 
 // timeOut ends a request of p without a response.
 func (s *simulation) timeOut(p *process, call uint64, at time.Duration) {
-	s.push(&event{at: max(at, p.pausedUntil), kind: responds, p: p, number: call, how: unknown, err: errLost, lost: true})
+	s.push(event{at: max(at, p.pausedUntil), kind: responds, p: p, number: call, how: unknown, err: errLost, lost: true})
 }
 
 // arrive executes a request at the API server.
 func (s *simulation) arrive(e *event) {
 	p := e.p
-	answer := &event{kind: responds, p: p, number: e.number}
+	answer := event{kind: responds, p: p, number: e.number}
 	if s.down || p.partitioned {
 		s.timeOut(p, e.number, e.timeout)
 		return
 	}
 	failing := s.errorRate > 0 && s.chance(s.errorRate)
 	if !failing || s.chance(0.5) {
-		s.execute(e.request, answer)
+		s.execute(e.request, &answer)
 	}
 	if failing {
 		answer.response, answer.how, answer.err = false, unknown, errServer
@@ -362,8 +368,9 @@ func (s *simulation) handle(e *event) {
 		return
 	}
 	if s.now < p.pausedUntil {
-		e.at = p.pausedUntil
-		s.push(e)
+		later := *e
+		later.at = p.pausedUntil
+		s.push(later)
 		return
 	}
 	switch e.kind {
@@ -411,6 +418,7 @@ func (s *simulation) runFor(d time.Duration) {
 		e := s.events.pop()
 		s.now = max(s.now, e.at)
 		s.handle(e)
+		s.handled = append(s.handled, e)
 	}
 	s.now = end
 }
