@@ -18,10 +18,19 @@ type deadline struct{ timer *time.Timer }
 
 // newDeadline returns the deadline of a watch with opts. There is none if opts have no timeout.
 func newDeadline(opts metav1.ListOptions) *deadline {
-	if opts.TimeoutSeconds == nil || *opts.TimeoutSeconds <= 0 {
+	timeout := timeoutOf(opts)
+	if timeout == 0 {
 		return &deadline{}
 	}
-	return &deadline{time.NewTimer(time.Duration(*opts.TimeoutSeconds)*time.Second + overdueAfter)}
+	return &deadline{time.NewTimer(timeout + overdueAfter)}
+}
+
+// timeoutOf returns the time after which the server ends a watch with opts; zero: it chooses.
+func timeoutOf(opts metav1.ListOptions) time.Duration {
+	if opts.TimeoutSeconds == nil {
+		return 0
+	}
+	return max(0, time.Duration(*opts.TimeoutSeconds)*time.Second)
 }
 
 // elapsed returns a channel that receives a value when the watch is overdue.

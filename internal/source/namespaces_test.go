@@ -344,7 +344,7 @@ func TestNamespaces_HangingOneDoesNotBlockTheOthers(t *testing.T) {
 // The watch of one namespace can't continue: only that one is listed again, and gives the changes since then.
 func TestNamespaces_ExpiredWatchOfOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestSet(t, nil, nil, "m", "n")
+		s := newTestSet(t, endless, nil, "m", "n")
 		var expired atomic.Int64
 		s.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
 			if req.Verb == "watch" && req.Namespace == "n" && expired.Add(1) == 1 {
@@ -365,7 +365,7 @@ func TestNamespaces_ExpiredWatchOfOne(t *testing.T) {
 
 func TestNamespaces_CutWatchesContinue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestSet(t, nil, nil, "m", "n")
+		s := newTestSet(t, endless, nil, "m", "n")
 		for range 5 {
 			time.Sleep(2 * time.Second)
 			s.cluster.CloseWatches(widgets)

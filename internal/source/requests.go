@@ -174,8 +174,8 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 		r.observer.Succeeded(VerbWatch)
 	}
 	return &stream{
-		in: in, requests: r, initial: initial,
-		silence: newSilence(initial), overdue: newDeadline(opts), release: release, interrupted: interrupted.Load(), elsewhere: opts.ResourceVersion != from,
+		in: in, requests: r, initial: initial, timeout: timeoutOf(opts), silence: newSilence(initial),
+		overdue: newDeadline(opts), release: release, interrupted: interrupted.Load(), elsewhere: opts.ResourceVersion != from,
 	}, nil
 }
 

@@ -40,7 +40,7 @@ type resumableWatch struct {
 	// had such an object. It may concern a cached object, so a list follows the watch.
 	namelessInitial int
 	nameless        bool
-	// unverified says that the server could not be reached since versions were compared.
+	// unverified says that the server could not be reached, or has ended a watch early, since versions were compared.
 	unverified bool
 	// splice follows the view of the shard; nil: there is none, or it begins with the next watch.
 	splice *splice
@@ -153,7 +153,9 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 			return false
 		}
 	}
-	return s.closed(ctx, p, time.Since(opened))
+	lasted := time.Since(opened)
+	s.unverified = s.unverified || p.broken == nil && stream.endedEarly(lasted)
+	return s.closed(ctx, p, lasted)
 }
 
 // closed is called when the stream of p, which lasted for that time, has ended, and reports whether to continue.

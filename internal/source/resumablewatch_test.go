@@ -515,7 +515,7 @@ func TestResumableWatch_ChangesTheVersionByUpdates(t *testing.T) {
 // A held type is not gone. Its watch continues until the server ends it.
 func TestResumableWatch_HeldTypeKeepsItsWatchAndItsCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newTestInformer(t, nil, "a")
+		w := newTestInformer(t, endless, "a")
 		set(w.available, source.Held)
 		w.create("b")
 		w.expect("held:", "add b red")

@@ -19,8 +19,9 @@ import (
 //
 // A watch from a version that the server does not have is silent: up to that version, an API server sends neither
 // events nor bookmarks (kubernetes#107457). So the version from which a watch was opened is compared with that of the
-// server, by a consistent list with at most one object: after the server could not be reached, and if a server that
-// sends bookmarks has sent nothing for some time. A list below the version of the reflector is also evidence.
+// server, by a consistent list with at most one object: after the server could not be reached or has ended a watch before its
+// timeout, and if a server that sends bookmarks has sent nothing for some time. A list below the version of the reflector is also
+// evidence.
 //
 // An event or a bookmark below that version is only a suspicion: it may come from a server that is behind. It is dropped,
 // and a whole list, which is consistent, decides.
@@ -54,11 +55,11 @@ func (e *RewoundError) Error() string {
 type versionCheck struct {
 	timer     *time.Timer // nil: there is no comparison
 	elsewhere bool        // as in the stream
-	required  bool        // the server could not be reached before the watch, and there was no comparison since
+	required  bool        // the server could not be reached or has ended a watch early, and there was no comparison since
 }
 
 // newVersionCheck returns the check of a watch that was just opened. Required says that the server could not be reached
-// before.
+// before, or has ended a watch early.
 func (g *gate) newVersionCheck(stream *stream, required bool) *versionCheck {
 	c := &versionCheck{elsewhere: stream.elsewhere}
 	switch {

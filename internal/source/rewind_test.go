@@ -52,6 +52,11 @@ func (w *testInformer) lists() (small, whole int) {
 	return small, whole
 }
 
+// endless lets the server choose when a watch ends, so that no end is early.
+func endless(cfg *source.Config) {
+	cfg.Tweak = func(opts *metav1.ListOptions) { opts.TimeoutSeconds = nil }
+}
+
 func (w *testInformer) checkLists(when string, small, whole int) {
 	w.t.Helper()
 	if gotSmall, gotWhole := w.lists(); gotSmall != small || gotWhole != whole {
@@ -145,7 +150,7 @@ func TestRewind_UnchangedObjectsHaveNoEvent(t *testing.T) {
 // An ordinary outage costs one list of one object, and no other end of a watch does.
 func TestRewind_NothingHasGoneBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newTestInformer(t, nil, "a")
+		w := newTestInformer(t, endless, "a")
 		w.cluster.CloseWatches(widgets)
 		time.Sleep(time.Hour)
 		w.checkLists("after ordinary ends", 0, 0)
@@ -161,6 +166,69 @@ func TestRewind_NothingHasGoneBack(t *testing.T) {
 		time.Sleep(time.Hour)
 		w.checkLists("after a throttled watch", 1, 0)
 		w.checkRewinds(0)
+	})
+}
+
+// The server is restored while it stops: its watches end in order, or their connections are lost, which client-go's decoder hides. When
+// the next requests arrive, it is there again. Before the next comparison of a silent watch, versions would have come again.
+func TestRewind_AnEarlyEndIsCompared(t *testing.T) {
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTestInformer(t, scope, "a")
+				backup := w.cluster.Backup()
+				w.create("b", "c")
+				w.expect("before", "add b red", "add c red")
+				small, whole := w.lists()
+				time.Sleep(time.Minute)
+				w.cluster.Restore(backup)
+				time.Sleep(time.Second)
+				w.expect("restored", "delete b red", "delete c red")
+				w.checkRewinds(1)
+				w.checkLists("after the restore", small+1, whole+1)
+				w.create("d", "e", "f")
+				w.expect("then", "add d red", "add e red", "add f red")
+				w.checkLists("then", small+1, whole+1)
+			})
+		})
+	}
+}
+
+// A watch that lasts until its timeout has ended in order, and so has one that ended with an error of the server.
+func TestRewind_OrdinaryEndsAreNotCompared(t *testing.T) {
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &injector{events: make(chan watch.Event)}
+				w := newTestInformer(t, func(cfg *source.Config) {
+					scope(cfg)
+					server.Client, cfg.Client = cfg.Client, server
+				}, "a")
+				small, whole := w.lists()
+				time.Sleep(time.Hour)
+				if n := len(w.cluster.Requests("watch", widgets)); n < 6 {
+					t.Errorf("%d watches in an hour", n)
+				}
+				w.checkLists("after timeouts", small, whole)
+				busy := apierrors.NewTooManyRequests("later", 1).Status()
+				server.events <- watch.Event{Type: watch.Error, Object: &busy}
+				time.Sleep(time.Minute)
+				w.checkLists("after an error", small, whole)
+				w.checkRewinds(0)
+			})
+		})
+	}
+}
+
+// Client-go's fakes have neither timeouts nor versions.
+func TestRewind_EarlyEndsOfFakesAreNotCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTestInformer(t, func(cfg *source.Config) { cfg.Client = &injector{Client: cfg.Client, fake: true} }, "a")
+		time.Sleep(time.Minute)
+		small, whole := w.lists()
+		w.cluster.CloseWatches(widgets)
+		time.Sleep(time.Second)
+		w.checkLists("after an early end", small, whole)
 	})
 }
 
@@ -213,7 +281,14 @@ func TestRewind_AForbiddenComparisonIsNotRepeated(t *testing.T) {
 // The outage is not noticed, for example if it falls into a pause of the connection.
 func TestRewind_ASilentWatchIsCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newTestInformer(t, nil, "a")
+		var early atomic.Bool
+		w := newTestInformer(t, func(cfg *source.Config) {
+			cfg.Tweak = func(opts *metav1.ListOptions) {
+				if !early.Load() { // no end is early
+					opts.TimeoutSeconds = nil
+				}
+			}
+		}, "a")
 		time.Sleep(time.Minute)
 		w.cluster.CloseWatches(widgets)
 		w.create("b")
@@ -233,6 +308,9 @@ func TestRewind_ASilentWatchIsCompared(t *testing.T) {
 		time.Sleep(45 * time.Second)
 		w.expect("after 135 s", "delete c red")
 		w.checkRewinds(1)
+		early.Store(true)
+		w.cluster.CloseWatches(widgets)
+		synctest.Wait()
 		small, _ := w.lists()
 		time.Sleep(150 * time.Second)
 		w.cluster.SendBookmarks(widgets)
@@ -282,7 +360,10 @@ func TestRewind_EachNamespaceOfASet(t *testing.T) {
 	for name, silent := range map[string]bool{"after an outage": false, "in a silent watch": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newTestInformer(t, func(cfg *source.Config) { cfg.Namespaces = source.NewNamespaces("ns", "other", "empty") }, "a", "b")
+				w := newTestInformer(t, func(cfg *source.Config) {
+					endless(cfg)
+					cfg.Namespaces = source.NewNamespaces("ns", "other", "empty")
+				}, "a", "b")
 				create(t, w.cluster, "other", "x", "red")
 				w.cluster.SendBookmarks(widgets)
 				w.expect("first", "add x red")
@@ -417,7 +498,10 @@ func (i *injected) Stop() {
 func newInjected(t *testing.T, fake bool, names ...string) (*testInformer, *injector) {
 	t.Helper()
 	c := &injector{events: make(chan watch.Event), fake: fake}
-	w := newTestInformer(t, func(cfg *source.Config) { c.Client, cfg.Client = cfg.Client, c }, names...)
+	w := newTestInformer(t, func(cfg *source.Config) {
+		endless(cfg)
+		c.Client, cfg.Client = cfg.Client, c
+	}, names...)
 	return w, c
 }
 

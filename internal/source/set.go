@@ -349,8 +349,8 @@ type child struct {
 	pace      pace
 	version   string // a watch starts there
 	listed    bool   // the version is that of a list
-	// unverified says that the server could not be reached since versions were compared, rewound that it has gone back, and
-	// receded that an event was below the version. A list ends the last two.
+	// unverified says that the server could not be reached, or has ended a watch early, since versions were compared, rewound
+	// that it has gone back, and receded that an event was below the version. A list ends the last two.
 	unverified, rewound, receded bool
 	responded                    func()  // records the response to the first watch
 	splice                       *splice // follows the view of the shard; nil: there is none
@@ -497,7 +497,7 @@ func (c *child) list(ctx context.Context) (err error) {
 		c.requests.failed(ctx, VerbList, err)
 		return err
 	}
-	c.version, c.listed, c.rewound, c.receded = version, true, false, false
+	c.version, c.listed, c.unverified, c.rewound, c.receded = version, true, false, false, false
 	c.requests.observer.Succeeded(VerbList)
 	c.requests.observer.Completed()
 	c.listedView()
@@ -539,6 +539,7 @@ func (c *child) watch(ctx context.Context) error {
 		return nil
 	}
 	lasted := time.Since(opened)
+	c.unverified = c.unverified || broken == nil && stream.endedEarly(lasted)
 	if lasted >= resetAfter {
 		c.pace.reset()
 	}

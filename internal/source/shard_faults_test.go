@@ -430,6 +430,7 @@ func TestShard_ObjectsOfOthersAreNoBookmarksOfTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, _ := sharded(t, part(0, 2), 4, func(cfg *source.Config) {
+					endless(cfg)
 					scope(cfg)
 				})
 				w.cluster.Shard(false)

@@ -51,6 +51,7 @@ type stream struct {
 	// elsewhere says that the watch did not begin at the version of the source, since the tweak has changed it: its events may be of
 	// earlier versions.
 	elsewhere bool
+	timeout   time.Duration // after which the server ends the watch; zero: it chooses
 	check     *versionCheck // nil: there is none
 	splice    *splice       // follows the view of a shard; nil: there is none
 }
@@ -214,6 +215,12 @@ func (s *stream) stalled(ctx context.Context, pass deliver) {
 	err := s.silence.reason()
 	s.requests.failed(ctx, VerbWatch, err)
 	pass(errorEvent(err), true)
+}
+
+// endedEarly reports whether a watch that has lasted for that time, and has sent no error, was not ended by its timeout: the server
+// may have been replaced. Client-go's decoder hides that a connection was lost. Client-go's fakes know no timeout.
+func (s *stream) endedEarly(lasted time.Duration) bool {
+	return lasted+brief < s.timeout && !s.requests.client.IsWatchListSemanticsUnSupported()
 }
 
 // errorOf returns the error of an ERROR event, without response bodies.
