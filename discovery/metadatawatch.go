@@ -50,6 +50,7 @@ type metadataWatch struct {
 	// Only run and its reflector use the fields below.
 	backoff wait.Backoff // since the last watch that was steady
 	refusal wait.Backoff // since the last list that was not forbidden
+	absence wait.Backoff // since the last list
 	filled  bool         // the last list was not empty
 	current SourceState
 	text    string                     // of the error of current
@@ -64,16 +65,18 @@ type metadataWatch struct {
 // their requests at the same time.
 type watchPace struct {
 	first, last time.Duration // the back-off doubles from first to last
-	absent      time.Duration // between requests for a resource that the server does not have
-	forbidden   time.Duration // between requests that are forbidden, or not authorized
-	refused     time.Duration // the longest pause between lists that are forbidden; it doubles from forbidden
-	steady      time.Duration // a shorter watch is a failure, also if it had events
-	page        time.Duration // the timeout of a page of a list, and of the start of a watch
+	// missing is the first pause between requests for a resource that the server does not have, perhaps since it is about to start. It
+	// doubles to absent.
+	missing, absent time.Duration
+	forbidden       time.Duration // between requests that are forbidden, or not authorized
+	refused         time.Duration // the longest pause between lists that are forbidden; it doubles from forbidden
+	steady          time.Duration // a shorter watch is a failure, also if it had events
+	page            time.Duration // the timeout of a page of a list, and of the start of a watch
 }
 
 var usualWatchPace = watchPace{
 	first: 200 * time.Millisecond, last: 30 * time.Second,
-	absent: time.Minute, forbidden: 30 * time.Second, refused: 5 * time.Minute,
+	missing: 2 * time.Second, absent: time.Minute, forbidden: 30 * time.Second, refused: 5 * time.Minute,
 	steady: 5 * time.Second, page: 90 * time.Second,
 }
 
@@ -356,8 +359,10 @@ func (w *metadataWatch) steady() bool {
 // resetBackoff ends the back-off: the next failure is the first.
 func (w *metadataWatch) resetBackoff() { w.backoff = newBackoff(w.pace.first, w.pace.last) }
 
-// permitted ends the back-off of forbidden lists: the next refusal is the first.
-func (w *metadataWatch) permitted() { w.refusal = newBackoff(w.pace.forbidden, w.pace.refused) }
+// permitted ends the back-offs of lists that are forbidden or not found: the next refusal is the first.
+func (w *metadataWatch) permitted() {
+	w.refusal, w.absence = newBackoff(w.pace.forbidden, w.pace.refused), newBackoff(w.pace.missing, w.pace.absent)
+}
 
 // boundedWatch is a watch whose Stop also ends the request.
 type boundedWatch struct {
@@ -463,7 +468,7 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 	case failed.verb == "list" && apierrors.IsNotFound(cause) && !w.filled:
 		// If the last list was not empty, the resource exists, and the 404 is of a wrong server.
 		w.report(SourceAbsent, failed.verb, cause)
-		sleep(ctx, spread(w.pace.absent, 0.1, w.jitter), nil)
+		sleep(ctx, spread(w.absence.Step(), 0.1, w.jitter), nil)
 	default:
 		healed := w.endpoint.recovery.waiting()
 		if failed.verb == "list" {

@@ -312,6 +312,43 @@ func TestRun_TheIntervalOfForbiddenListsGrows(t *testing.T) {
 	}
 }
 
+// A server that starts may respond NotFound to the first lists of CRDs. A server without CRDs always does.
+func TestRun_TheIntervalOfListsThatAreNotFoundGrows(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		soFar := func() (lists int) {
+			w.update(func() { lists = w.counts["crds.list"] })
+			return lists
+		}
+		w.fault["crds.list"] = "404"
+		runFor(t, r)
+		sleep(40 * time.Second)
+		if got := soFar(); got != 5 { // after 0, 2, 6, 14 and 30 s
+			t.Errorf("%d lists in 40 s, want 5", got)
+		}
+		if got := r.Status().CRDs.State; got != discovery.SourceAbsent {
+			t.Errorf("CRDs are %s", got)
+		}
+		sleep(2 * time.Minute)
+		before := soFar()
+		sleep(10 * time.Minute)
+		if got := soFar() - before; got < 8 || got > 12 {
+			t.Errorf("%d lists in ten minutes, want one a minute", got)
+		}
+	})
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		w.fault["crds.list"] = "404"
+		runFor(t, r)
+		sleep(time.Second)
+		w.update(func() { clear(w.fault) })
+		sleep(2 * time.Second)
+		if got := r.Status().CRDs.State; got != discovery.SourceCurrent {
+			t.Errorf("CRDs are %s after 2 s of a server that serves them", got)
+		}
+	})
+}
+
 // If CRDs can't be watched, the requests for an awaited type do not become less frequent.
 func TestRun_AnAwaitedTypeIsRequestedEveryTenSeconds(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
