@@ -19,7 +19,9 @@ func Waiting(r *Resolver) int { return r.documents.Callers(allGroups) }
 
 // WithForbiddenPace is how often a running resolver tries what is forbidden, however often it was refused.
 func WithForbiddenPace(forbidden time.Duration) Option {
-	return optionFunc(func(o *options) { o.watchPace.forbidden, o.watchPace.refused = forbidden, forbidden })
+	return optionFunc(func(o *options) {
+		o.watchPace.denied, o.watchPace.refused, o.watchPace.other = forbidden, forbidden, forbidden
+	})
 }
 
 // WithGap is how long a running resolver leaves between requests.

@@ -89,7 +89,7 @@ type crdState struct {
 	unlisted  time.Time // since when no resource of it is served; zero: one is
 	// differs is since when documents after the last change differ from the definition; zero: they do
 	// not. Refuted reports whether they have differed for a long time: something else also serves the
-	// type.
+	// type, or CRDs can't be watched, and the CRD has changed since it was read.
 	differs time.Time
 	refuted bool
 }
@@ -258,7 +258,11 @@ func (k *knowledge) compare(gr schema.GroupResource, state *crdState, now time.T
 	case state.differs.IsZero():
 		state.differs, k.lastReason = now, now
 	}
-	if refuted := !state.differs.IsZero() && now.Sub(state.differs) > staleFor; refuted != state.refuted {
+	behind := staleFor
+	if !k.crdsCurrent { // nothing says that the CRD is still the one that was read
+		behind = k.doubtFor
+	}
+	if refuted := !state.differs.IsZero() && now.Sub(state.differs) > behind; refuted != state.refuted {
 		state.refuted = refuted
 		k.touch(gr.Group)
 	}

@@ -135,6 +135,30 @@ func TestKnowledge_ARestoredCRDIsNotTheOneThatWasRead(t *testing.T) {
 	}
 }
 
+// While CRDs are watched, documents that do not list the type of a CRD that was read are of a server that is behind. While CRDs can't
+// be watched, the CRD may have been deleted since it was read.
+func TestKnowledge_DocumentsDecideSoonWhileCRDsCannotBeWatched(t *testing.T) {
+	for current, want := range map[bool]time.Duration{true: staleFor, false: doubtFor} {
+		now := time.Now()
+		k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
+		k.addDocument(gadgetDoc(), 0, now)
+		k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 1, now)
+		k.read(gadgetCRD("1"))
+		k.addDocument(gadgetDoc(), 2, now)
+		view := k.snapshot(nil, now)
+		k.crdsCurrent = current
+		var lasted time.Duration
+		for number := uint64(3); view.served(gadgetGR.WithVersion("v1")) != nil && lasted < time.Hour; number++ {
+			lasted += time.Second
+			k.addDocument(&document{}, number, now.Add(lasted))
+			view = k.snapshot(view, now.Add(lasted))
+		}
+		if lasted < want || lasted > want+3*time.Second {
+			t.Errorf("CRDs are watched: %v: the type is served for %v, want %v", current, lasted, want)
+		}
+	}
+}
+
 // Documents describe the deleted CRD until the new one was read, until a document does not list it, or
 // until enough time has passed.
 func TestKnowledge_ARecreatedCRDIsServedOnceASourceHasIt(t *testing.T) {

@@ -49,8 +49,9 @@ type metadataWatch struct {
 
 	// Only run and its reflector use the fields below.
 	backoff wait.Backoff // since the last watch that was steady
-	refusal wait.Backoff // since the last list that was not forbidden
-	absence wait.Backoff // since the last list
+	denial  wait.Backoff // of other requests that are forbidden or not authorized, since then
+	refusal wait.Backoff // of lists that are forbidden, since the last list
+	absence wait.Backoff // of lists that are not found, since the last list
 	filled  bool         // the last list was not empty
 	current SourceState
 	text    string                     // of the error of current
@@ -65,18 +66,19 @@ type metadataWatch struct {
 // their requests at the same time.
 type watchPace struct {
 	first, last time.Duration // the back-off doubles from first to last
-	// missing is the first pause between requests for a resource that the server does not have, perhaps since it is about to start. It
-	// doubles to absent.
-	missing, absent time.Duration
-	forbidden       time.Duration // between requests that are forbidden, or not authorized
-	refused         time.Duration // the longest pause between lists that are forbidden; it doubles from forbidden
-	steady          time.Duration // a shorter watch is a failure, also if it had events
-	page            time.Duration // the timeout of a page of a list, and of the start of a watch
+	// denied is the first pause after a request that is not found, forbidden or not authorized: the server may be about to start, or
+	// the permission about to be granted. It doubles to one of the following.
+	denied  time.Duration
+	absent  time.Duration // between lists of a resource that the server does not have
+	refused time.Duration // between lists that are forbidden
+	other   time.Duration // between watches that are forbidden, and requests that are not authorized
+	steady  time.Duration // a shorter watch is a failure, also if it had events
+	page    time.Duration // the timeout of a page of a list, and of the start of a watch
 }
 
 var usualWatchPace = watchPace{
 	first: 200 * time.Millisecond, last: 30 * time.Second,
-	missing: 2 * time.Second, absent: time.Minute, forbidden: 30 * time.Second, refused: 5 * time.Minute,
+	denied: 2 * time.Second, absent: time.Minute, refused: 5 * time.Minute, other: 30 * time.Second,
 	steady: 5 * time.Second, page: 90 * time.Second,
 }
 
@@ -356,12 +358,14 @@ func (w *metadataWatch) steady() bool {
 	return !w.opened.IsZero() && time.Since(w.opened) >= w.pace.steady
 }
 
-// resetBackoff ends the back-off: the next failure is the first.
-func (w *metadataWatch) resetBackoff() { w.backoff = newBackoff(w.pace.first, w.pace.last) }
+// resetBackoff ends the back-offs of watches: the next failure is the first.
+func (w *metadataWatch) resetBackoff() {
+	w.backoff, w.denial = newBackoff(w.pace.first, w.pace.last), newBackoff(w.pace.denied, w.pace.other)
+}
 
 // permitted ends the back-offs of lists that are forbidden or not found: the next refusal is the first.
 func (w *metadataWatch) permitted() {
-	w.refusal, w.absence = newBackoff(w.pace.forbidden, w.pace.refused), newBackoff(w.pace.missing, w.pace.absent)
+	w.refusal, w.absence = newBackoff(w.pace.denied, w.pace.refused), newBackoff(w.pace.denied, w.pace.absent)
 }
 
 // boundedWatch is a watch whose Stop also ends the request.
@@ -458,13 +462,12 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 	}
 	cause := failed.err
 	switch {
+	case apierrors.IsForbidden(cause) && failed.verb == "list":
+		w.report(SourceForbidden, failed.verb, cause)
+		sleep(ctx, spread(w.refusal.Step(), 0.1, w.jitter), nil)
 	case apierrors.IsForbidden(cause), apierrors.IsUnauthorized(cause):
 		w.report(SourceForbidden, failed.verb, cause)
-		delay := w.pace.forbidden
-		if apierrors.IsForbidden(cause) {
-			delay = w.refusal.Step()
-		}
-		sleep(ctx, spread(delay, 0.1, w.jitter), nil)
+		sleep(ctx, spread(w.denial.Step(), 0.1, w.jitter), nil)
 	case failed.verb == "list" && apierrors.IsNotFound(cause) && !w.filled:
 		// If the last list was not empty, the resource exists, and the 404 is of a wrong server.
 		w.report(SourceAbsent, failed.verb, cause)

@@ -293,7 +293,7 @@ func TestRun_TheIntervalOfForbiddenListsGrows(t *testing.T) {
 				t.Helper()
 				w.fault[tc.request] = tc.fault
 				runFor(t, r)
-				lists(t, w, 0, 40*time.Second, 2, 2)
+				lists(t, w, 0, 40*time.Second, 5, 5) // after 0, 2, 6, 14 and 30 s
 				sleep(10 * time.Minute)
 				lists(t, w, listsSoFar(w), 10*time.Minute, tc.later-1, tc.later+2)
 				w.update(func() { clear(w.fault) })
@@ -306,7 +306,7 @@ func TestRun_TheIntervalOfForbiddenListsGrows(t *testing.T) {
 					w.endWatches(w.crds, true)
 				})
 				sleep(time.Second)
-				lists(t, w, listsSoFar(w), 40*time.Second, 1, 1) // the first intervals again
+				lists(t, w, listsSoFar(w), 40*time.Second, 4, 4) // the first intervals again
 			})
 		})
 	}

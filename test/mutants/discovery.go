@@ -4,7 +4,7 @@ package main
 var ofDiscovery = []table{
 	{"discovery", "discovery", []mutant{
 		{"absent: a list that is not found is repeated after a minute", "metadataWatch.settle", replace("w.absence.Step()", "w.pace.absent")},
-		{"absent: lists that are not found do not become less frequent", "metadataWatch.settle", replace("w.absence.Step()", "w.pace.missing")},
+		{"absent: lists that are not found do not become less frequent", "metadataWatch.settle", replace("w.absence.Step()", "w.pace.denied")},
 		{"rewind: the watch of CRDs is not compared", "metadataWatch.compare", replace("order < 0", "order > 1")},
 		{"rewind: a CRD of an earlier generation is the one that was read", "knowledge.putCRD", never("item.Generation < old.Generation")},
 		{"rewind: each watch of CRDs costs a list", "metadataWatch.compare", never("time.Until(w.until) < time.Second")},
@@ -115,9 +115,12 @@ var ofDiscovery = []table{
 		{"the group version of an APIService without a document is reported as not served", "knowledge.withAPIServices", always(
 			"listed || item.backing() != BackingAggregated")},
 		{"a collection that is not found is empty", "metadataWatch.settle", never("w.filled")},
-		{"forbidden lists do not become less frequent", "metadataWatch.settle", replace("w.refusal.Step()", "w.pace.forbidden")},
+		{"forbidden lists do not become less frequent", "metadataWatch.settle", replace("w.refusal.Step()", "w.pace.denied")},
 		{"a permitted list does not end the back-off of forbidden ones", "metadataWatch.listPage", drop("w.permitted()")},
-		{"lists without credentials become less frequent", "metadataWatch.settle", replace("delay := w.pace.forbidden", "delay := w.refusal.Step()")},
+		{"denied: what is forbidden is repeated after 30 s", "metadataWatch.settle", replace("w.denial.Step()", "w.pace.other")},
+		{"denied: a list that is forbidden is repeated after 5 minutes", "metadataWatch.settle", replace("w.refusal.Step()", "w.pace.refused")},
+		{"denied: forbidden watches do not become less frequent", "metadataWatch.settle", replace("w.denial.Step()", "w.pace.denied")},
+		{"lists without credentials become less frequent", "metadataWatch.settle", replace("w.denial.Step()", "w.refusal.Step()")},
 		{"a watch that was not steady is opened again at once", "metadataWatch.open", drop(
 			"case !w.opened.IsZero(): return nil, w.refuse(errEndedAtOnce)")},
 		{"client-go retries requests that the transport has failed", "watchTransport.RoundTrip", drop("end(err)")},
