@@ -78,12 +78,20 @@ func TestAcquireRef_FollowsItsName(t *testing.T) {
 		if got := l.Status(); !got.StaleSince.IsZero() || !meta.IsAmbiguousError(got.Err) || !strings.Contains(got.Advice(), "group") {
 			t.Errorf("with two meanings: %+v, %q", got, got.Advice())
 		}
-		lists := len(cluster.Requests("list", kindOf("ships")))
+		whole := func() (lists int) {
+			for _, req := range cluster.Requests("list", kindOf("ships")) {
+				if req.Options.Limit != 1 { // otherwise it compares versions
+					lists++
+				}
+			}
+			return lists
+		}
+		lists := whole()
 		cluster.Expire(kindOf("ships"))
 		cluster.CloseWatches(kindOf("ships")) // a list follows, which is no answer to the question
 		checkName(t, "after a list", l, events, status.StateDegraded, status.ReasonAmbiguous, "ships")
 
-		if got := len(cluster.Requests("list", kindOf("ships"))); got != lists+1 {
+		if got := whole(); got != lists+1 {
 			t.Errorf("%d lists, want one more than %d", got, lists)
 		}
 		cluster.undefine("ships")
