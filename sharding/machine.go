@@ -367,7 +367,8 @@ func (m *machine) listed(now instant, records []*record) {
 	m.setGrant(granted)
 	m.pending = m.want.Minus(granted)
 	m.blocking = m.pending.Intersect(claimed)
-	m.pollAt = now.mono + m.period()
+	// The renewal after a slow response is not later than RetryPeriod after the last one was sent.
+	m.pollAt = min(now.mono+m.period(), m.writtenAt.mono+m.retry)
 }
 
 // merge compares the list with what is known of the other Leases, and returns the own one. After the end of the own term, the times of the others

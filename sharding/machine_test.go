@@ -666,6 +666,21 @@ func TestMachine_RenewsEachRetryPeriod(t *testing.T) {
 	}
 }
 
+// Slow responses do not make renewals less frequent.
+func TestMachine_RenewsEachRetryPeriodFromASlowServer(t *testing.T) {
+	r := newRig(t)
+	r.cycle()
+	for last := r.writtenAt.mono; r.now < 10*time.Minute; last = r.writtenAt.mono {
+		r.sends(update)
+		if took := r.now - last; took > usual.retry || took < usual.retry*4/5 {
+			t.Fatalf("the renewals are %v apart, want %v", took, usual.retry)
+		}
+		r.answer(usual.retry * 3 / 8)
+		r.sends(list)
+		r.answer(usual.retry * 3 / 8)
+	}
+}
+
 func TestMachine_ListsOftenWhileItWaits(t *testing.T) {
 	r := newRig(t, other("a", allSlots()))
 	r.cycle()

@@ -516,8 +516,7 @@ func (s *simulation) changeSeat(p *process) {
 
 // calm ends all faults. Pauses, late requests and followers that let go late are the last ones.
 func (s *simulation) calm() {
-	// A member writes RetryPeriod and two round trips after its last write. If its clock is fast, RenewDeadline may have no room for more.
-	s.faults = faults{latency: min(50*time.Millisecond, s.timing.retry/10), drain: 100 * time.Millisecond}
+	s.faults = faults{latency: 50 * time.Millisecond, drain: 100 * time.Millisecond}
 	last := max(s.now, s.settled)
 	for _, p := range s.processes {
 		p.partitioned = false

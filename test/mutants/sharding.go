@@ -74,6 +74,7 @@ var ofSharding = []table{
 		{"a failed request is repeated at once", "machine.failed", replace("m.sent.mono + m.period()", "m.sent.mono")},
 		{"a request that times out is repeated after RetryPeriod", "machine.failed", replace("m.sent.mono + m.period()", "now.mono + m.period()")},
 		{"a request may last as long as a term", "timing.requestTimeout", replace("t.renew / 2", "t.renew")},
+		{"slow responses make renewals less frequent", "machine.listed", replace("min(now.mono+m.period(), m.writtenAt.mono+m.retry)", "now.mono + m.period()")},
 		{"a member that waits lists as seldom as others", "machine.period", never("!m.blocking.Empty()")},
 		// The own Lease.
 		{"a member keeps its slots when its Lease is deleted", "machine.observeOwn", within(`m.stored.version != ""`, drop("m.setGrant(Slots{})"))},
