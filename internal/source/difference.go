@@ -177,13 +177,15 @@ func (s *resumableWatch) content(ctx context.Context, t Type, changed <-chan str
 	return content, err
 }
 
-// confirmed reports whether a list is of the type whose objects the reflector has.
+// confirmed reports whether a response is of the type whose objects the reflector has.
 func (s *resumableWatch) confirmed(ctx context.Context, t Type) bool {
 	_, _, of := s.known.place()
-	if of.Generation != t.Generation || s.known.isEmpty() || s.cfg.Confirm == nil {
-		return true // the reflector has no objects of another type
-	}
-	return s.cfg.Confirm(ctx, t)
+	return of.Generation != t.Generation || s.known.isEmpty() || s.remains(ctx, t)
+}
+
+// remains reports whether the server still has the type t.
+func (g *gate) remains(ctx context.Context, t Type) bool {
+	return g.cfg.Confirm == nil || g.cfg.Confirm(ctx, t)
 }
 
 // missingIn returns those of keys, which are of the reflector's objects, that are not in content, also if content has

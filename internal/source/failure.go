@@ -28,11 +28,9 @@ func isOfList(err error) bool {
 
 // failed is called when a request has failed.
 func (s *resumableWatch) failed(ctx context.Context, t Type, err error) {
-	if ctx.Err() != nil {
-		return // the end of ctx is the cause
-	}
-	s.unverified = s.unverified || unreachable(err)
 	switch {
+	case ctx.Err() != nil:
+		return // the end of ctx is the cause
 	case s.cfg.Polling > 0 && !isOfList(err) && s.polling.refused(t, err): // lists follow
 		return
 	case s.changed(t, err): // the change of the type is the cause
@@ -41,6 +39,7 @@ func (s *resumableWatch) failed(ctx context.Context, t Type, err error) {
 	case expired(err), apierrors.IsBadRequest(err): // the resourceVersion is not usable
 		s.known.expired()
 	}
+	s.unverified = s.unverified || unreachable(err)
 	s.later(ctx, err)
 }
 

@@ -129,15 +129,20 @@ func unreachable(err error) bool {
 	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
 }
 
-// isRewound compares the version of the open watch of t with that of the server, and reports whether a list must follow.
+// isRewound compares the version of the open watch of t with that of the server, and reports whether the watch must end: a list
+// follows, or another type, whose versions may be lower.
 func (s *resumableWatch) isRewound(ctx context.Context, t Type, check *versionCheck) bool {
 	version, _, _ := s.known.place()
 	rewound := check.run(ctx, s.requests(t), version)
 	s.unverified = check.required
-	if rewound == nil || ctx.Err() != nil {
+	switch {
+	case rewound == nil || ctx.Err() != nil:
 		return false
+	case !s.remains(ctx, t):
+		s.putOff(&s.pace, nil) // the other type will be known soon
+	default:
+		s.rewind(ctx, rewound)
 	}
-	s.rewind(ctx, rewound)
 	return true
 }
 
@@ -170,14 +175,19 @@ func (s *resumableWatch) compareVersions(ctx context.Context, content *listed, t
 	}
 }
 
-// isRewound compares the version of the open watch with that of the server, and reports whether a list must follow.
+// isRewound compares the version of the open watch with that of the server, and reports whether the watch must end, as
+// resumableWatch.isRewound does.
 func (c *child) isRewound(ctx context.Context, check *versionCheck) bool {
 	rewound := check.run(ctx, c.requests, c.version)
 	c.unverified = check.required
-	if rewound == nil || ctx.Err() != nil {
+	switch {
+	case rewound == nil || ctx.Err() != nil:
 		return false
+	case !c.remains(ctx, c.of):
+		c.pace.failed(time.Now(), nil) // the other type will be known soon
+	default:
+		c.rewind(ctx, rewound)
 	}
-	c.rewind(ctx, rewound)
 	return true
 }
 

@@ -147,7 +147,7 @@ func TestRewind_UnchangedObjectsHaveNoEvent(t *testing.T) {
 	})
 }
 
-// An ordinary outage costs one list of one object, and no other end of a watch does.
+// An ordinary outage costs one list of one object. The end of a watch whose timeout the server chooses costs none.
 func TestRewind_NothingHasGoneBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, endless, "a")
@@ -220,6 +220,38 @@ func TestRewind_OrdinaryEndsAreNotCompared(t *testing.T) {
 	}
 }
 
+// Another type of this name may have lower versions: the server has not gone back.
+func TestRewind_AnotherTypeHasNotGoneBack(t *testing.T) {
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var another atomic.Bool
+				w := newTestInformer(t, func(cfg *source.Config) {
+					scope(cfg)
+					cfg.Confirm = func(context.Context, source.Type) bool { return !another.Load() }
+				}, "a")
+				backup := w.cluster.Backup()
+				w.remove("a")
+				w.expect("before", "delete a red")
+				small, whole := w.lists()
+				time.Sleep(time.Minute)
+				another.Store(true)
+				w.cluster.Restore(backup)
+				time.Sleep(time.Minute)
+				w.expect("of another type")
+				w.checkRewinds(0)
+				if gotSmall, gotWhole := w.lists(); gotSmall == small || gotSmall > small+10 || gotWhole != whole {
+					t.Errorf("%d lists of one object and %d whole ones after %d and %d", gotSmall, gotWhole, small, whole)
+				}
+				another.Store(false)
+				time.Sleep(time.Minute)
+				w.expect("of the same type", "add a red")
+				w.checkRewinds(1)
+			})
+		})
+	}
+}
+
 // Client-go's fakes have neither timeouts nor versions.
 func TestRewind_EarlyEndsOfFakesAreNotCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -281,11 +313,11 @@ func TestRewind_AForbiddenComparisonIsNotRepeated(t *testing.T) {
 // The outage is not noticed, for example if it falls into a pause of the connection.
 func TestRewind_ASilentWatchIsCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var early atomic.Bool
+		var timeouts atomic.Bool
 		w := newTestInformer(t, func(cfg *source.Config) {
 			cfg.Tweak = func(opts *metav1.ListOptions) {
-				if !early.Load() { // no end is early
-					opts.TimeoutSeconds = nil
+				if !timeouts.Load() {
+					opts.TimeoutSeconds = nil // so that no end is early
 				}
 			}
 		}, "a")
@@ -308,7 +340,7 @@ func TestRewind_ASilentWatchIsCompared(t *testing.T) {
 		time.Sleep(45 * time.Second)
 		w.expect("after 135 s", "delete c red")
 		w.checkRewinds(1)
-		early.Store(true)
+		timeouts.Store(true)
 		w.cluster.CloseWatches(widgets)
 		synctest.Wait()
 		small, _ := w.lists()

@@ -486,7 +486,7 @@ func (c *child) list(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.cfg.Confirm != nil && !c.known.isEmpty() && !c.cfg.Confirm(ctx, c.of) {
+	if !c.known.isEmpty() && !c.remains(ctx, c.of) {
 		return errReplacedType
 	}
 	version := content.GetResourceVersion() // the list belongs to the reflector next

@@ -414,7 +414,7 @@ func (s *splice) list(ctx context.Context, from *requests, pace pace, failed *at
 		switch {
 		case ctx.Err() != nil:
 			return nil, ""
-		case err == nil && (s.cfg.Confirm == nil || s.known.isEmpty() || s.cfg.Confirm(ctx, s.of)):
+		case err == nil && (s.known.isEmpty() || s.remains(ctx, s.of)):
 			return r, had
 		case err != nil:
 			failed.Store(true)

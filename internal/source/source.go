@@ -56,8 +56,8 @@ type Config struct {
 	// MarkMoved marks the deletions of objects that exist, but whose namespaces have left Namespaces, or whose slots Shard: see [Moved]. The
 	// reflector must accept objects of any type.
 	MarkMoved bool
-	// Confirm is called after a list that fills a gap. It reports whether the list is still of
-	// type t. If it is not, Availability will change. A nil Confirm always returns true.
+	// Confirm is called after a list that fills a gap, and if the version of the server is lower than that of the objects. It reports
+	// whether the server still has type t. If it does not, Availability will change. A nil Confirm always returns true.
 	Confirm func(ctx context.Context, t Type) bool
 	// Probed is called with the result of a list of a type that is [Missing]: gone says that it
 	// was NotFound. If Availability is still t, Probed must set its next state. A nil Probed
