@@ -106,9 +106,10 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 //   - 2, 4, 8 … 30 s after a failed request, or as soon as another request succeeds that had failed; if
 //     a question has failed less than a second ago, at the end of that second.
 //
-// A list that is forbidden is tried again after 2 s, 4, 8 … and then every 5 minutes. A watch that is forbidden while the list is
-// permitted is tried again after 2 s, 4, 8 … and then every 30 s, with that list. Without APIServices, Run can't tell
-// that another server serves a type; without CRDs, that another CRD does.
+// A list or watch that is denied is tried again after 2 s, 4, 8 …, and then every 5 minutes if the list is
+// forbidden, every minute if it is not found, and every 30 s if the request is not authorized, or only the
+// watch is forbidden; then the list is also repeated. Without APIServices, Run can't tell that another server
+// serves a type; without CRDs, that another CRD does.
 //
 // A request for an unchanged document costs a few hundred bytes. On a server without aggregated discovery,
 // which needs a request for each group version, 2 s are 10 s and 10 s are 50 s.

@@ -49,9 +49,9 @@ type metadataWatch struct {
 
 	// Only run and its reflector use the fields below.
 	backoff wait.Backoff // since the last watch that was steady
-	denial  wait.Backoff // of other requests that are forbidden or not authorized, since then
-	refusal wait.Backoff // of lists that are forbidden, since the last list
-	absence wait.Backoff // of lists that are not found, since the last list
+	denial  wait.Backoff // after watches that are forbidden and requests that are not authorized, since the last watch that was steady
+	refusal wait.Backoff // after lists that are forbidden, since the last list that succeeded
+	absence wait.Backoff // after lists that are not found, since the last list that succeeded
 	filled  bool         // the last list was not empty
 	current SourceState
 	text    string                     // of the error of current
@@ -67,11 +67,11 @@ type metadataWatch struct {
 type watchPace struct {
 	first, last time.Duration // the back-off doubles from first to last
 	// denied is the first pause after a request that is not found, forbidden or not authorized: the server may be about to start, or
-	// the permission about to be granted. It doubles to one of the following.
+	// the permission about to be granted. The pause doubles up to one of the next three.
 	denied  time.Duration
-	absent  time.Duration // between lists of a resource that the server does not have
-	refused time.Duration // between lists that are forbidden
-	other   time.Duration // between watches that are forbidden, and requests that are not authorized
+	absent  time.Duration // after a list of a resource that the server does not have
+	refused time.Duration // after a list that is forbidden
+	other   time.Duration // after a watch that is forbidden, or a request that is not authorized
 	steady  time.Duration // a shorter watch is a failure, also if it had events
 	page    time.Duration // the timeout of a page of a list, and of the start of a watch
 }
@@ -462,12 +462,13 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 	}
 	cause := failed.err
 	switch {
-	case apierrors.IsForbidden(cause) && failed.verb == "list":
-		w.report(SourceForbidden, failed.verb, cause)
-		sleep(ctx, spread(w.refusal.Step(), 0.1, w.jitter), nil)
 	case apierrors.IsForbidden(cause), apierrors.IsUnauthorized(cause):
 		w.report(SourceForbidden, failed.verb, cause)
-		sleep(ctx, spread(w.denial.Step(), 0.1, w.jitter), nil)
+		backoff := &w.denial
+		if apierrors.IsForbidden(cause) && failed.verb == "list" {
+			backoff = &w.refusal
+		}
+		sleep(ctx, spread(backoff.Step(), 0.1, w.jitter), nil)
 	case failed.verb == "list" && apierrors.IsNotFound(cause) && !w.filled:
 		// If the last list was not empty, the resource exists, and the 404 is of a wrong server.
 		w.report(SourceAbsent, failed.verb, cause)

@@ -284,7 +284,7 @@ func TestNarrow_Widens(t *testing.T) {
 			_, _ = validated(t, r, gvr)
 			sleep(2 * time.Minute)
 			w.update(func() { clear(w.fault) })
-			sleep(2 * time.Minute) // a list that was forbidden is tried again after up to 141 s
+			sleep(150 * time.Second) // a list that was forbidden is tried again after up to 141 s
 		}
 	}
 	for name, happens := range map[string]func(t *testing.T, w *memoryServer, r *discovery.Resolver){

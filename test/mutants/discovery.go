@@ -3,6 +3,8 @@ package main
 // ofDiscovery has mutants of answers, and of updates of a resolver.
 var ofDiscovery = []table{
 	{"discovery", "discovery", []mutant{
+		{"watched: a CRD that was read decides while CRDs can't be watched", "knowledge.compare", never("!k.crdsCurrent")},
+		{"watched: documents decide soon while CRDs are watched", "knowledge.compare", always("!k.crdsCurrent")},
 		{"absent: a list that is not found is repeated after a minute", "metadataWatch.settle", replace("w.absence.Step()", "w.pace.absent")},
 		{"absent: lists that are not found do not become less frequent", "metadataWatch.settle", replace("w.absence.Step()", "w.pace.denied")},
 		{"rewind: the watch of CRDs is not compared", "metadataWatch.compare", replace("order < 0", "order > 1")},
@@ -115,12 +117,12 @@ var ofDiscovery = []table{
 		{"the group version of an APIService without a document is reported as not served", "knowledge.withAPIServices", always(
 			"listed || item.backing() != BackingAggregated")},
 		{"a collection that is not found is empty", "metadataWatch.settle", never("w.filled")},
-		{"forbidden lists do not become less frequent", "metadataWatch.settle", replace("w.refusal.Step()", "w.pace.denied")},
+		{"forbidden lists do not become less frequent", "metadataWatch.settle", replace("backoff.Step()", "w.pace.denied")},
 		{"a permitted list does not end the back-off of forbidden ones", "metadataWatch.listPage", drop("w.permitted()")},
-		{"denied: what is forbidden is repeated after 30 s", "metadataWatch.settle", replace("w.denial.Step()", "w.pace.other")},
-		{"denied: a list that is forbidden is repeated after 5 minutes", "metadataWatch.settle", replace("w.refusal.Step()", "w.pace.refused")},
-		{"denied: forbidden watches do not become less frequent", "metadataWatch.settle", replace("w.denial.Step()", "w.pace.denied")},
-		{"lists without credentials become less frequent", "metadataWatch.settle", replace("w.denial.Step()", "w.refusal.Step()")},
+		{"denied: the first pause is the longest one", "metadataWatch.settle", replace("backoff.Step()", "w.pace.refused")},
+		{"denied: lists without credentials become as rare as forbidden ones", "metadataWatch.settle", replace("backoff := &w.denial", "backoff := &w.refusal")},
+		{"denied: forbidden lists remain as frequent as other requests", "metadataWatch.settle", drop("backoff = &w.refusal")},
+		{"denied: forbidden watches become as rare as forbidden lists", "metadataWatch.settle", replace(`failed.verb == "list"`, "true")},
 		{"a watch that was not steady is opened again at once", "metadataWatch.open", drop(
 			"case !w.opened.IsZero(): return nil, w.refuse(errEndedAtOnce)")},
 		{"client-go retries requests that the transport has failed", "watchTransport.RoundTrip", drop("end(err)")},
