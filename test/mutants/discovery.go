@@ -122,7 +122,7 @@ var ofDiscovery = []table{
 		{"denied: the first pause is the longest one", "metadataWatch.settle", replace("backoff.Step()", "w.pace.refused")},
 		{"denied: lists without credentials become as rare as forbidden ones", "metadataWatch.settle", replace("backoff := &w.denial", "backoff := &w.refusal")},
 		{"denied: forbidden lists remain as frequent as other requests", "metadataWatch.settle", drop("backoff = &w.refusal")},
-		{"denied: forbidden watches become as rare as forbidden lists", "metadataWatch.settle", replace(`failed.verb == "list"`, "true")},
+		{"denied: forbidden watches become as rare as forbidden lists", "metadataWatch.settle", replace(`apierrors.IsForbidden(cause) && failed.verb == "list"`, "apierrors.IsForbidden(cause)")},
 		{"a watch that was not steady is opened again at once", "metadataWatch.open", drop(
 			"case !w.opened.IsZero(): return nil, w.refuse(errEndedAtOnce)")},
 		{"client-go retries requests that the transport has failed", "watchTransport.RoundTrip", drop("end(err)")},
