@@ -117,9 +117,9 @@ var ofDiscovery = []table{
 		{"the group version of an APIService without a document is reported as not served", "knowledge.withAPIServices", always(
 			"listed || item.backing() != BackingAggregated")},
 		{"a collection that is not found is empty", "metadataWatch.settle", never("w.filled")},
-		{"forbidden lists do not become less frequent", "metadataWatch.settle", replace("backoff.Step()", "w.pace.denied")},
+		{"forbidden lists do not become less frequent", "metadataWatch.settle", replace("backoff.Step()", "min(backoff.Step(), w.pace.denied)")},
 		{"a permitted list does not end the back-off of forbidden ones", "metadataWatch.listPage", drop("w.permitted()")},
-		{"denied: the first pause is the longest one", "metadataWatch.settle", replace("backoff.Step()", "w.pace.refused")},
+		{"denied: the first pause is the longest one", "metadataWatch.settle", replace("backoff.Step()", "max(backoff.Step(), w.pace.refused)")},
 		{"denied: lists without credentials become as rare as forbidden ones", "metadataWatch.settle", replace("backoff := &w.denial", "backoff := &w.refusal")},
 		{"denied: forbidden lists remain as frequent as other requests", "metadataWatch.settle", drop("backoff = &w.refusal")},
 		{"denied: forbidden watches become as rare as forbidden lists", "metadataWatch.settle", replace(`apierrors.IsForbidden(cause) && failed.verb == "list"`, "apierrors.IsForbidden(cause)")},
