@@ -106,7 +106,7 @@ func (s *subject) stoppedFollowing(f *following, gvr schema.GroupVersionResource
 		return
 	}
 	for _, h := range before.handlers {
-		h.Removed(0)
+		h.Removed(1) // it may have begun before the release
 	}
 }
 
