@@ -1,8 +1,10 @@
 package dynamicinformer_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -286,6 +288,40 @@ func TestHandlerStatus_RemovedHandlersHaveNone(t *testing.T) {
 			in.Errorf("handlers of a lease that was released: %+v", got.Handlers)
 		}
 	})
+}
+
+// Client-go's informer holds a lock while it waits for its handlers.
+func TestRemoveEventHandler_DuringTheEndOfTheInformer(t *testing.T) {
+	cluster := fakecluster.New(widgetType)
+	create(t, cluster, widgets, "ns", "a")
+	f := newFactory(t, cluster)
+	informer := f.ForResource(widgets).Informer()
+	ctx, stop := context.WithCancel(t.Context())
+	removed := make(chan error, 1)
+	registered := make(chan cache.ResourceEventHandlerRegistration, 1)
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+		own := <-registered
+		stop()
+		for !informer.IsStopped() {
+			runtime.Gosched()
+		}
+		<-time.After(50 * time.Millisecond) // the informer waits for this call
+		removed <- informer.RemoveEventHandler(own)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	registered <- registration
+	f.Start(ctx)
+	select {
+	case err := <-removed:
+		if err != nil {
+			t.Error(err)
+		}
+		shutdown(t, f)
+	case <-time.After(20 * time.Second):
+		t.Error("the handler waits for the informer, which waits for the handler")
+	}
 }
 
 func TestStatus_HasTheOwnersOfLeases(t *testing.T) {

@@ -45,6 +45,7 @@ type Set struct {
 	feed     Feed
 	logPanic LogPanic
 	running  inflight.Counter // goroutines
+	removals inflight.Counter // calls of informer, until it begins to stop
 
 	mu      sync.Mutex // not held during a call of informer
 	all     []*handler // in the order in which they were added
@@ -127,20 +128,20 @@ func (s *Set) wrap(next cache.ResourceEventHandler, group *Group, period time.Du
 }
 
 // Remove removes a handler. After it has returned, no call of the handler begins. It does not affect
-// the handler of another informer's registration. It waits for the informer's locks.
+// the handler of another informer's registration. It waits for the informer's locks, but never for a call of a handler.
 func (s *Set) Remove(handle cache.ResourceEventHandlerRegistration) error {
 	r, is := handle.(*registration)
 	switch {
 	case !is || r == nil:
-		return s.informer.RemoveEventHandler(handle)
+		return s.removeFromInformer(handle)
 	case r.handler.set != s:
-		return s.informer.RemoveEventHandler(r.ResourceEventHandlerRegistration)
+		return s.removeFromInformer(r.ResourceEventHandlerRegistration)
 	}
 	r.handler.remove()
 	if r.handler.group != nil {
 		r.handler.group.forget(r)
 	}
-	if err := s.informer.RemoveEventHandler(r.ResourceEventHandlerRegistration); err != nil {
+	if err := s.removeFromInformer(r.ResourceEventHandlerRegistration); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -152,6 +153,22 @@ func (s *Set) Remove(handle cache.ResourceEventHandlerRegistration) error {
 	s.all = slices.DeleteFunc(s.all, func(other *handler) bool { return other == r.handler })
 	s.pruneLocked()
 	return nil
+}
+
+// removeFromInformer removes a registration from the informer. An informer that stops removes all of them, and holds its locks until
+// the last call of a handler has returned, which may be the call that removes a handler: then removeFromInformer does nothing.
+func (s *Set) removeFromInformer(own cache.ResourceEventHandlerRegistration) error {
+	if !s.removals.Begin() {
+		return nil
+	}
+	defer s.removals.End()
+	return s.informer.RemoveEventHandler(own)
+}
+
+// Stop must be called before the informer stops. It waits for calls of Remove that wait for the informer's locks.
+func (s *Set) Stop() {
+	s.removals.Close()
+	<-s.removals.Done()
 }
 
 // Start starts the goroutines of handlers whose events are merged or parked, or that have a resync of their own. It is

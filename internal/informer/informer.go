@@ -132,7 +132,13 @@ func (i *Informer) RunWithContext(ctx context.Context) {
 	i.handlers.Start()
 	defer i.packing.run(ctx)()
 	defer i.ownership.run(ctx)()
-	i.SharedIndexInformer.RunWithContext(ctx)
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	defer context.AfterFunc(ctx, func() {
+		i.handlers.Stop()
+		stop()
+	})()
+	i.SharedIndexInformer.RunWithContext(running)
 	if i.IsStopped() { // otherwise it was running already
 		i.source.Leave()
 		i.handlers.Wait()
