@@ -79,6 +79,7 @@ func (s *Snapshot) serve(res discovery.Resource, namespace string) {
 	}
 	s.Serving = source.Served
 	s.Evidence, s.denied, s.Discovery = discovery.Evidence{}, time.Time{}, Condition{}
+	s.relocated = false
 	s.Namespace = metav1.NamespaceAll
 	if res.Namespaced {
 		s.Namespace = namespace

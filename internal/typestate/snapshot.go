@@ -51,6 +51,9 @@ type Snapshot struct {
 	expiry time.Time // the time when a watch last expired
 	moved  time.Time // the time when another server has begun to serve the type; zero: long ago, or never
 	stored int       // the number of the last first list that is in the store
+
+	// relocated says that the resolver has an event of another backing, and that of resource is not known.
+	relocated bool
 }
 
 // Condition is a failure that lasts until its opposite is observed.
@@ -318,10 +321,10 @@ func (s *Snapshot) servedElsewhere() bool {
 // everServed reports whether the type has been served.
 func (s *Snapshot) everServed() bool { return !s.ServedSince.IsZero() }
 
-// movedTo reports whether res is served by another kind of server or by another service, as far as both are known.
+// movedTo reports whether res is served by another kind of server or by another service, as far as both are known or an event says so.
 func (s *Snapshot) movedTo(res discovery.Resource) bool {
 	old := s.resource
-	return old != nil && (old.Backing != res.Backing && old.Backing != discovery.BackingUnknown && res.Backing != discovery.BackingUnknown ||
+	return old != nil && (s.relocated || old.Backing != res.Backing && old.Backing != discovery.BackingUnknown && res.Backing != discovery.BackingUnknown ||
 		old.Service != "" && res.Service != "" && old.Service != res.Service)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -169,13 +170,16 @@ func (s *State) Begin(ctx context.Context) {
 func (s *State) HandleEvent(event discovery.Event) {
 	s.mu.Lock()
 	s.events++
-	if event.Type == discovery.Removed {
+	of := event.Resource.GVR.GroupResource() == s.now.GVR.GroupResource() // a name may mean several types in turn
+	switch {
+	case of && event.Type == discovery.Removed:
 		// The event may be of an older CRD, which was deleted before the known CRD was created, or of a CRD
 		// that does not serve this version.
-		of := event.Resource.GVR.GroupResource() == s.now.GVR.GroupResource() // a name may mean several types in turn
-		if uid, known := event.Evidence.CRDUID, s.now.uid(); of && (uid == "" || known == "" && !s.now.servedElsewhere() || uid == known) {
+		if uid, known := event.Evidence.CRDUID, s.now.uid(); uid == "" || known == "" && !s.now.servedElsewhere() || uid == known {
 			s.changeLocked(func(next *Snapshot) { next.Evidence = event.Evidence })
 		}
+	case of && slices.Contains(event.Changes, discovery.BackingChanged) && s.now.resource != nil && s.now.resource.Backing == discovery.BackingUnknown:
+		s.changeLocked(func(next *Snapshot) { next.relocated = true })
 	}
 	s.mu.Unlock()
 	s.Look()

@@ -61,6 +61,15 @@ func added() discovery.Event {
 	return discovery.Event{Type: discovery.Added, Resource: served("a")}
 }
 
+func moved() discovery.Event {
+	return discovery.Event{Type: discovery.Changed, Resource: byService("a/a"), Changes: []discovery.Change{discovery.VersionsChanged, discovery.BackingChanged}}
+}
+
+func ofBoats(event discovery.Event) discovery.Event {
+	event.Resource.GVR.Resource = "boats"
+	return event
+}
+
 // steps are what happens to a state, one after the other.
 type steps []func(s *State)
 
@@ -175,6 +184,11 @@ func TestState_ServingAndGeneration(t *testing.T) {
 		"backing unknown for a while":       {steps{yes(by(aggregated, "")), yes(by(either, "")), yes(by(aggregated, ""))}, source.Served, 0, ""},
 		"another backing after a while":     {steps{yes(by(aggregated, "")), yes(by(either, "")), yes(by(crd, "a"))}, source.Served, 1, "a"},
 		"aggregated, unknown, a UID of old": {steps{yes(by(crd, "a")), yes(by(aggregated, "")), yes(by(either, ""))}, source.Served, 1, ""},
+
+		"backing known late, after a change": {steps{yes(by(either, "a")), heard(moved()), yes(by(aggregated, ""))}, source.Served, 1, ""},
+		"unknown backing, then its changes":  {steps{yes(by(either, "")), heard(moved()), yes(by(aggregated, "")), heard(moved()), yes(by(aggregated, ""))}, source.Served, 1, ""},
+		"a change before the first answer":   {steps{heard(moved()), yes(by(either, "")), yes(by(aggregated, ""))}, source.Served, 0, ""},
+		"a change of another type":           {steps{yes(by(either, "")), heard(ofBoats(moved())), yes(by(aggregated, ""))}, source.Served, 0, ""},
 
 		// A type that discovery does not mention is asked itself.
 		"probed, not found":            {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(notServed), probed(true)}, source.Gone, 0, "a"},

@@ -51,6 +51,9 @@ var ofTypestate = []table{
 	{"internal/typestate", "internal/typestate", []mutant{
 		{"another type with the name is the same type", "Snapshot.replacedBy", never("old.GVR.GroupResource() != res.GVR.GroupResource()")},
 		{"the end of another type with the name is evidence", "State.HandleEvent", replace("of := event.Resource.GVR.GroupResource() == s.now.GVR.GroupResource()", "of := true")},
+		{"an event of another backing is ignored", "State.HandleEvent", drop("s.changeLocked(func(next *Snapshot) { next.relocated = true })")},
+		{"an event of another backing counts although discovery said so before", "State.HandleEvent", always("s.now.resource.Backing == discovery.BackingUnknown")},
+		{"an event of another backing counts for ever", "Snapshot.serve", drop("s.relocated = false")},
 		{"a quarantine and the state of a status are of different moments", "State.Report", replace("s.readLocked(from.State)", "s.readLocked(s.source.State())")},
 		{"a list that waits has the time of the informer's start", "Snapshot.startingSince", never("!s.Source.Queued.IsZero()")},
 		{"the deletion of a CRD ends what another server serves", "State.HandleEvent", never("s.now.servedElsewhere()")},
