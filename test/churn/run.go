@@ -268,7 +268,8 @@ func (r *run) aggregate(ctx context.Context, op Op) error {
 }
 
 // rewind backs up etcd, or restores the backup, if there is one. While a permission is revoked, or a
-// version of a type is not served, there is no restore: a subject could not get the later versions.
+// version of a type is not served, there is no restore: a subject could not get the later versions. Nor is there one if the subject does
+// not get them in time, for example because it does not watch after failures.
 func (r *run) rewind(ctx context.Context, op Op) error {
 	switch {
 	case r.Backup == nil || r.Restore == nil:
@@ -281,13 +282,27 @@ func (r *run) rewind(ctx context.Context, op Op) error {
 		if err := r.writer.advance(ctx); err != nil {
 			return err
 		}
-		if err := wait(ctx, 500*time.Millisecond); err != nil { // for the subject
-			return err
+		for begun := time.Now(); !r.isAtRest(ctx); {
+			if time.Since(begun) > advanced {
+				return nil
+			}
+			if err := wait(ctx, 20*time.Millisecond); err != nil {
+				return err
+			}
 		}
 		r.world.restored(time.Now())
 		return r.Restore(ctx)
 	}
 	return nil
+}
+
+// advanced is how long a subject may take to get the last versions before a restore.
+const advanced = 10 * time.Second
+
+// isAtRest reports whether the subject has what the servers have.
+func (r *run) isAtRest(ctx context.Context) (is bool) {
+	r.ofSubject(ctx, func() { is = len(r.subject.AtRest(ctx)) == 0 })
+	return is
 }
 
 // disturb carries out an operation of the proxy.

@@ -414,8 +414,8 @@ func (w *writer) confirm(ctx context.Context) {
 	}
 }
 
-// advance makes the server's versions grow, and writes to each type, in each namespace and color. A restore that follows makes
-// them smaller: only a subject that has got later versions than the server then has can notice it.
+// advance makes the server's versions grow, and writes objects of each type, in each namespace and color. A restore that follows makes
+// the versions smaller: only a subject that has got later ones than the server then has can notice it.
 func (w *writer) advance(ctx context.Context) error {
 	for _, typ := range w.world.Types() {
 		i, n := w.world.Incarnation(typ)
@@ -428,12 +428,13 @@ func (w *writer) advance(ctx context.Context) error {
 				return err
 			}
 		}
-		for _, object := range []string{"a/last", "b/last", "c/last"} {
-			for _, op := range []Op{
-				NewOp(Create, []string{typ, object}, "color", "red"), NewOp(Update, []string{typ, object}, "color", "blue"), NewOp(Delete, []string{typ, object}),
-			} {
-				if err := w.write(ctx, op); err != nil {
-					return err
+		for _, namespace := range []string{"a", "b", "c"} {
+			for _, color := range []string{"red", "blue"} {
+				object := namespace + "/last-" + color
+				for _, op := range []Op{NewOp(Create, []string{typ, object}, "color", color), NewOp(Update, []string{typ, object})} {
+					if err := w.write(ctx, op); err != nil {
+						return err
+					}
 				}
 			}
 		}
