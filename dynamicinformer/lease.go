@@ -189,7 +189,7 @@ func (l *Lease) AddPackedHandler(handler cache.TypedResourceEventHandler[*packed
 }
 
 // RemoveEventHandler removes a handler of this lease. After it has returned, no call of the handler begins. A registration that does not
-// belong to this lease has no effect.
+// belong to this lease has no effect. A handler may call it: it never waits for a call of a handler, also while the informer stops.
 func (l *Lease) RemoveEventHandler(registration cache.ResourceEventHandlerRegistration) error {
 	if !l.handlers.Has(registration) {
 		return nil
