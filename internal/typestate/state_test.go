@@ -185,10 +185,11 @@ func TestState_ServingAndGeneration(t *testing.T) {
 		"another backing after a while":     {steps{yes(by(aggregated, "")), yes(by(either, "")), yes(by(crd, "a"))}, source.Served, 1, "a"},
 		"aggregated, unknown, a UID of old": {steps{yes(by(crd, "a")), yes(by(aggregated, "")), yes(by(either, ""))}, source.Served, 1, ""},
 
-		"backing known late, after a change": {steps{yes(by(either, "a")), heard(moved()), yes(by(aggregated, ""))}, source.Served, 1, ""},
-		"unknown backing, then its changes":  {steps{yes(by(either, "")), heard(moved()), yes(by(aggregated, "")), heard(moved()), yes(by(aggregated, ""))}, source.Served, 1, ""},
-		"a change before the first answer":   {steps{heard(moved()), yes(by(either, "")), yes(by(aggregated, ""))}, source.Served, 0, ""},
-		"a change of another type":           {steps{yes(by(either, "")), heard(ofBoats(moved())), yes(by(aggregated, ""))}, source.Served, 0, ""},
+		"another server, known late":         {steps{yes(by(either, "a")), yes(by(aggregated, ""))}, source.Served, 1, ""},
+		"backing known late, after a change": {steps{yes(by(either, "")), heard(moved()), yes(by(crd, "a"))}, source.Served, 1, "a"},
+		"unknown backing, then its changes":  {steps{yes(by(either, "")), heard(moved()), yes(by(crd, "a")), heard(moved()), yes(by(crd, "a"))}, source.Served, 1, "a"},
+		"a change before the first answer":   {steps{heard(moved()), yes(by(either, "")), yes(by(crd, "a"))}, source.Served, 0, "a"},
+		"a change of another type":           {steps{yes(by(either, "")), heard(ofBoats(moved())), yes(by(crd, "a"))}, source.Served, 0, "a"},
 
 		// A type that discovery does not mention is asked itself.
 		"probed, not found":            {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(notServed), probed(true)}, source.Gone, 0, "a"},
@@ -415,11 +416,11 @@ func TestState_IsUnsettledAfterAnotherServerHasBegunToServe(t *testing.T) {
 		from, to  discovery.Resource
 		unsettled bool
 	}{
-		"a CRD after a service":   {byService("a/a"), by(discovery.BackingCRD, "a"), true},
-		"a service after a CRD":   {by(discovery.BackingCRD, "a"), byService("a/a"), true},
-		"another service":         {byService("a/a"), byService("a/b"), true},
-		"another CRD":             {by(discovery.BackingCRD, "a"), by(discovery.BackingCRD, "b"), false}, // its UID is confirmed
-		"a service that is known": {by(discovery.BackingUnknown, ""), byService("a/a"), false},
+		"a CRD after a service":        {byService("a/a"), by(discovery.BackingCRD, "a"), true},
+		"a service after a CRD":        {by(discovery.BackingCRD, "a"), byService("a/a"), true},
+		"another service":              {byService("a/a"), byService("a/b"), true},
+		"another CRD":                  {by(discovery.BackingCRD, "a"), by(discovery.BackingCRD, "b"), false}, // its UID is confirmed
+		"a service that becomes known": {by(discovery.BackingUnknown, ""), byService("a/a"), true},            // a CRD may have served it
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -69,6 +69,7 @@ var ofTypestate = []table{
 		{"a return from gone is the same type", "Snapshot.replacedBy", drop("s.Serving == source.Gone")},
 		{"a restored CRD is the same type", "Snapshot.replacedBy", drop("s.Evidence.Kind == discovery.CRDDeleted")},
 		{"another backing is the same type", "Snapshot.movedTo", never("old.Backing != res.Backing")},
+		{"a server that becomes known has served the objects", "Snapshot.movedTo", replace("res.Backing == discovery.BackingAggregated", "false")},
 		{"a UID is kept after the end of its CRD", "Snapshot.completed", never(
 			"res.Backing != discovery.BackingUnknown && res.Backing != discovery.BackingCRD")},
 		{"another server is trusted at once", "Snapshot.serve", drop("s.moved = s.At")},
