@@ -17,6 +17,7 @@ type View struct {
 	Name       string // for reports
 	Type       string
 	Color      string   // the selected color; empty: all
+	Version    string   // the requested version; empty: one that is served
 	Namespaces []string // nil: all
 	// Sets are the namespaces if they change. Nil: they are Namespaces.
 	Sets *NamespaceSets
@@ -273,7 +274,7 @@ func (c *checker) deleted(e Event, o Object) {
 		return
 	}
 	justified := slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Selected(c.view.Color) && !s.At.After(e.At) })
-	if !justified && !c.world.returned(c.view.Type, e.At) {
+	if !justified && !c.world.returned(c.view.Type, e.At) && c.world.servedAtFirst(o.Type, o.Incarnation, c.view.Version) {
 		c.report(Justified, e, "the object exists and is selected: %s", o.versions())
 	}
 }

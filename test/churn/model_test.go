@@ -124,6 +124,8 @@ func TestCheckHistory(t *testing.T) {
 			r.OnAdd(s.x(1), false)
 		}, []Invariant{Ordered}},
 		{"an object that exists is deleted", all, func(r *Recorder) { r.OnAdd(s.z(), true); r.OnDelete(s.z()) }, []Invariant{Justified}},
+		{"an object that exists is deleted, in its version", View{Name: "h", Type: "t1", Version: "v1"}, func(r *Recorder) { r.OnAdd(s.z(), true); r.OnDelete(s.z()) }, []Invariant{Justified}},
+		{"an object of a CRD without the version is deleted", View{Name: "h", Type: "t1", Version: "v1beta1"}, func(r *Recorder) { r.OnAdd(s.z(), true); r.OnDelete(s.z()) }, nil},
 		{"an object of a namespace moves", inA, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnMoved(s.x(1)) }, []Invariant{Justified}},
 		{"an object of a namespace that stays in the set moves", ofSetA, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnMoved(s.x(1)) }, []Invariant{Justified}},
 		{"an object of a namespace that leaves the set moves, and comes back", ofAThenB, func(r *Recorder) {

@@ -72,7 +72,8 @@ type Incarnation struct {
 	Terminating bool
 	// Webhook means that objects are converted by the run's webhook.
 	Webhook    bool
-	aggregated bool // it is on the aggregated server
+	aggregated bool     // it is on the aggregated server
+	first      []string // the versions that it served at first
 }
 
 // Object is one object with all states that it has had.
@@ -200,6 +201,15 @@ func (w *World) onTwoServers(typ string, one, other int) bool {
 	return t.incarnations[one].aggregated != t.incarnations[other].aggregated
 }
 
+// servedAtFirst reports whether a CRD of a type served a version at first; always true for an empty version. If it did not, and the CRD
+// before did, a server that has not noticed the change yet may send the new objects in that version. They are then deleted together with the
+// old ones.
+func (w *World) servedAtFirst(typ string, incarnation int, version string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return version == "" || slices.Contains(w.types[typ].incarnations[incarnation].first, version)
+}
+
 // of returns the objects of a type that one of the servers has had, with all their states. It returns none if an earlier state of etcd
 // was restored: versions are then used again.
 func (w *World) of(typ string, aggregated bool) []Object {
@@ -239,6 +249,7 @@ func (w *World) defined(typ string, i Incarnation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.typeLocked(typ)
+	i.first = i.Served
 	t.incarnations = append(t.incarnations, &i)
 	t.current = len(t.incarnations) - 1
 }
@@ -298,7 +309,7 @@ func (w *World) definedOnOther(typ string, i Incarnation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.typeLocked(typ)
-	i.aggregated = true
+	i.aggregated, i.first = true, i.Served
 	t.incarnations = append(t.incarnations, &i)
 	t.other.current = len(t.incarnations) - 1
 }

@@ -263,6 +263,7 @@ func (s *subject) acquire(ctx context.Context, op churn.Op) {
 	opts := append([]dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent(), dynamicinformer.WithLeaseName(l.name)}, l.selection(op)...)
 	opts = append(opts, s.namespaces(l, op)...)
 	opts = append(opts, l.storage(op)...)
+	l.view.Version = l.version
 	version := l.version
 	if version == "" {
 		version = "v1"
