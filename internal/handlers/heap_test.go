@@ -57,8 +57,9 @@ func growth(t *testing.T, coalescing bool) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.Start()
-		informer.RunWithContext(ctx)
+		running, stop := s.Start(ctx)
+		defer stop()
+		informer.RunWithContext(running)
 		s.Wait()
 	}()
 	synctest.Wait()

@@ -177,7 +177,8 @@ func randomOwnership(t *testing.T, seed uint64) {
 	if _, err := s.Add(h, cache.HandlerOptions{}, group, period); err != nil {
 		t.Fatal(err)
 	}
-	s.Start()
+	_, stop := s.Start(t.Context())
+	defer stop()
 
 	// The queue of client-go's goroutine.
 	events, played := make(chan func(cache.ResourceEventHandler), 10_000), make(chan struct{})

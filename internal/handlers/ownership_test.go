@@ -146,7 +146,8 @@ func newRig(t *testing.T, group *Group, period time.Duration) *rig {
 	r.set = NewSet(r.informer, &feed{}, nil)
 	r.set.Owner, r.set.Moved = r.owner, movedOf
 	r.add(t, group, period)
-	r.set.Start()
+	_, stop := r.set.Start(t.Context())
+	t.Cleanup(stop)
 	return r
 }
 
@@ -436,7 +437,8 @@ func TestOwnership_Counts(t *testing.T) {
 		s.Owner, s.Moved = o, movedOf
 		r := &rig{recorder: &recorder{}, set: s, owner: o, informer: i}
 		r.add(t, nil, 0)
-		s.Start()
+		_, stop := s.Start(t.Context())
+		defer stop()
 		defer r.end()
 		give := func(e event) {
 			given.add()

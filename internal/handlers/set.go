@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"slices"
@@ -165,21 +166,28 @@ func (s *Set) removeFromInformer(own cache.ResourceEventHandlerRegistration) err
 	return s.informer.RemoveEventHandler(own)
 }
 
-// Stop must be called before the informer stops. It waits for calls of Remove that wait for the informer's locks.
-func (s *Set) Stop() {
-	s.removals.Close()
-	<-s.removals.Done()
-}
-
 // Start starts the goroutines of handlers whose events are merged or parked, or that have a resync of their own. It is
 // called before the informer runs, and may be called again. Handlers that are added later have their
 // goroutines at once.
-func (s *Set) Start() {
+//
+// The informer must run with the context that Start returns, and the caller must call stop after it. The context ends after ctx, when no call
+// of Remove waits for the informer's locks any more.
+func (s *Set) Start(ctx context.Context) (running context.Context, stop func()) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.started = true
 	for _, h := range s.all {
 		s.startLocked(h)
+	}
+	s.mu.Unlock()
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	forget := context.AfterFunc(ctx, func() {
+		s.removals.Close()
+		<-s.removals.Done()
+		cancel()
+	})
+	return running, func() {
+		forget()
+		cancel()
 	}
 }
 

@@ -129,15 +129,10 @@ func (i *Informer) Run(stopCh <-chan struct{}) { i.RunWithContext(wait.ContextFo
 
 // RunWithContext implements cache.SharedInformer. It also runs the goroutines of event handlers.
 func (i *Informer) RunWithContext(ctx context.Context) {
-	i.handlers.Start()
+	running, stop := i.handlers.Start(ctx)
+	defer stop()
 	defer i.packing.run(ctx)()
 	defer i.ownership.run(ctx)()
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	defer context.AfterFunc(ctx, func() {
-		i.handlers.Stop()
-		stop()
-	})()
 	i.SharedIndexInformer.RunWithContext(running)
 	if i.IsStopped() { // otherwise it was running already
 		i.source.Leave()

@@ -78,8 +78,7 @@ func (s *Snapshot) serve(res discovery.Resource, namespace string) {
 		s.resource = s.completed(res)
 	}
 	s.Serving = source.Served
-	s.Evidence, s.denied, s.Discovery = discovery.Evidence{}, time.Time{}, Condition{}
-	s.relocated = false
+	s.Evidence, s.denied, s.Discovery, s.relocated = discovery.Evidence{}, time.Time{}, Condition{}, false
 	s.Namespace = metav1.NamespaceAll
 	if res.Namespaced {
 		s.Namespace = namespace

@@ -41,13 +41,11 @@ const (
 	askRate, askBurst = 5, 10
 	// askEvery is the interval of questions to a resolver that runs, in addition to its events.
 	askEvery = 10 * time.Minute
-	// lookEvery is the interval of reads of Pending, for whose changes a resolver has no event. A
-	// read sends no request.
+	// lookEvery is the interval of reads of Pending, for whose changes a resolver has no event. A read sends no request.
 	lookEvery = 2 * time.Second
 )
 
-// inquiry is one call of ask. Its values are here and not on the stack of ask, since thousands of
-// goroutines may wait in ask.
+// inquiry is one call of ask. Its values are here and not on the stack of ask, since thousands of goroutines may wait in ask.
 type inquiry struct {
 	*State
 	served  func() (goOn bool) // called each time that the type is served

@@ -150,7 +150,6 @@ var ofDynamicinformer = []table{
 		{"parts are shared while mutations are detected", "DetectsMutations", replace("return detects", "return detects && false")},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
-		{"a handler that removes itself waits for an informer that waits for it", "Informer.RunWithContext", drop("i.handlers.Stop()")},
 		{"a nil index function is accepted after the start", "Informer.AddIndexers", replace("CheckIndexers(indexers)", "CheckIndexers(nil)")},
 		{"a panic of an index function reaches a reader", "readIndexer.Index", replace("callIndex(function, obj)", "function(obj)")},
 		{"a cache of trees has handlers of packed objects", "Informer.IsPacked", replace("i.packing.begun.Load()", "true")},

@@ -3,6 +3,7 @@ package main
 // ofHandlers has mutants of handlers, Follow and metrics of informers.
 var ofHandlers = []table{
 	{"internal/handlers", "dynamicinformer", []mutant{
+		{"a handler that removes itself waits for an informer that waits for it", "Set.removeFromInformer", drop("return nil")},
 		{"handlers outlive their lease", "Group.Close", drop("g.calls.Close()")},
 		{"handlers of a released informer that never ran are not removed", "Group.Has", replace(
 			"own.handler.group == g", "own.handler.group == g && !g.calls.Closed()")},
