@@ -143,9 +143,9 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 			if stream.splice.follow(ctx) != nil {
 				return false
 			}
-			if stream.splice != nil && (s.known.isRewound() || !stream.isWhole(&s.known)) {
+			if s.needsOther(stream) {
 				s.endVersionless()
-				return true // a list follows, or a watch of other slots
+				return true
 			}
 		}
 		take := func(event watch.Event, initial bool) bool { return p.take(ctx, event, initial) }
@@ -156,6 +156,11 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 	lasted := time.Since(opened)
 	s.unverified = s.unverified || p.broken == nil && stream.endedEarly(lasted)
 	return s.closed(ctx, p, lasted)
+}
+
+// needsOther reports whether the stream of a shard can't continue: a list follows, or a watch of other slots.
+func (s *resumableWatch) needsOther(stream *stream) bool {
+	return stream.splice != nil && (s.known.isRewound() || !stream.isWhole(&s.known))
 }
 
 // closed is called when the stream of p, which lasted for that time, has ended, and reports whether to continue.
