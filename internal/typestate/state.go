@@ -279,6 +279,7 @@ func (s *State) Failed(verb string, err error) {
 		next.countFailure(reason)
 		if verb == source.VerbList {
 			next.List = next.List.failed(err, reason, next.At)
+			next.endWatchIn(namespaceOf(err, ""))
 		} else {
 			// Another server of the type may refuse watches. Later refusals say nothing new.
 			doubted = doubted || next.Watch.Err == nil && (apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err))
@@ -292,6 +293,18 @@ func (s *State) Failed(verb string, err error) {
 	if doubted {
 		s.Look()
 	}
+}
+
+// endWatchIn makes the failure of a watch in a namespace of a set a part of that of the list that replaces the watch.
+func (s *Snapshot) endWatchIn(namespace string) {
+	if namespace == "" || namespaceOf(s.Watch.Err, "") != namespace {
+		return
+	}
+	s.List.Attempts += s.Watch.Attempts
+	if s.Watch.Since.Before(s.List.Since) {
+		s.List.Since = s.Watch.Since
+	}
+	s.Watch = Condition{}
 }
 
 // Doubted implements source.Observer. Discovery decides whether the type is gone.

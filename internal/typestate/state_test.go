@@ -347,6 +347,30 @@ func TestState_ConditionsEndByWhatContradictsThem(t *testing.T) {
 	})
 }
 
+// In a set, one namespace may need a list although the source has a version.
+func TestState_AListOfANamespaceReplacesItsWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := func(namespace string, err error) error { return &source.NamespaceError{Namespace: namespace, Err: err} }
+		s := newShips(t)
+		s.SetSource(givenBy(func() source.State { return source.State{Complete: true, Version: "7"} }), func() bool { return true })
+		yes(served("a"))(s)
+		began := time.Now()
+		s.Failed(source.VerbWatch, in("x", errors.New("can't be decoded")))
+		time.Sleep(time.Second)
+		forbidden := apierrors.NewForbidden(ships.GroupResource(), "", errors.New("no"))
+		s.Failed(source.VerbList, in("y", forbidden))
+		now := s.Snapshot()
+		if verb, c, _ := now.Failing(); verb != source.VerbWatch || c.Reason == status.ReasonForbidden || c.Attempts != 2 {
+			t.Errorf("a list of another namespace fails: %q %+v", verb, c)
+		}
+		s.Failed(source.VerbList, in("x", forbidden))
+		now = s.Snapshot()
+		if verb, c, _ := now.Failing(); verb != source.VerbList || c.Reason != status.ReasonForbidden || c.Attempts != 3 || c.Since != began {
+			t.Errorf("a list of the namespace fails: %q %+v", verb, c)
+		}
+	})
+}
+
 // counts reports whether a watch that fails with err counts as a failure.
 func counts(s *State, err error) bool {
 	failures := func() uint64 {

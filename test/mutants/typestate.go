@@ -70,6 +70,8 @@ var ofTypestate = []table{
 		{"a restored CRD is the same type", "Snapshot.replacedBy", drop("s.Evidence.Kind == discovery.CRDDeleted")},
 		{"another backing is the same type", "Snapshot.movedTo", never("old.Backing != res.Backing")},
 		{"a server that becomes known has served the objects", "Snapshot.movedTo", replace("res.Backing == discovery.BackingAggregated", "false")},
+		{"a watch that a list of its namespace has replaced still fails", "State.Failed", drop(`next.endWatchIn(namespaceOf(err, ""))`)},
+		{"a list of a namespace replaces the watch of another", "Snapshot.endWatchIn", never(`namespaceOf(s.Watch.Err, "") != namespace`)},
 		{"a UID is kept after the end of its CRD", "Snapshot.completed", never(
 			"res.Backing != discovery.BackingUnknown && res.Backing != discovery.BackingCRD")},
 		{"another server is trusted at once", "Snapshot.serve", drop("s.moved = s.At")},
