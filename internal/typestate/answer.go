@@ -59,7 +59,7 @@ func (s *State) answered(seen uint64, res discovery.Resource, err error, replace
 // serve records that discovery lists the type as res.
 func (s *Snapshot) serve(res discovery.Resource, namespace string) {
 	switch {
-	case s.movedTo(res):
+	case s.movedTo(res), s.mayHaveMovedTo(res):
 		s.moved = s.At
 	case s.At.Sub(s.moved) >= settleFor:
 		s.moved = time.Time{}
@@ -103,8 +103,7 @@ func (s *Snapshot) ended(reason status.Reason) {
 // other evidence. It is longer than the interval of a resolver that polls.
 const absentFor = 15 * time.Second
 
-// refuse records that discovery does not list the type. If its CRD was deleted and is replaced, the next list
-// decides which objects are gone.
+// refuse records that discovery does not list the type. If its CRD was deleted and is replaced, the next list decides what is gone.
 func (s *Snapshot) refuse(err error, reason status.Reason, replaced bool) {
 	s.Discovery = s.Discovery.failed(err, reason, s.At)
 	denied := errors.Is(err, discovery.ErrNotServed) && !elsewhere(err)
@@ -128,8 +127,7 @@ func (s *Snapshot) refuse(err error, reason status.Reason, replaced bool) {
 	}
 }
 
-// elsewhere reports whether err says that the objects exist, in another version or with a
-// CRD that is not served.
+// elsewhere reports whether err says that the objects exist, in another version or with a CRD that is not served.
 func elsewhere(err error) bool {
 	notServed, is := errors.AsType[*discovery.NotServedError](err)
 	return errors.Is(err, discovery.ErrNotEstablished) || is && len(notServed.Versions) > 0

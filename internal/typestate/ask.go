@@ -13,12 +13,10 @@ import (
 	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
-// Run asks discovery about the type, and again after each event of it, until ctx ends. Each time
-// that the type is served, it calls served.
+// Run asks discovery about the type, and again after each event of it, until ctx ends. Each time that the type is served, it calls served.
 func (s *State) Run(ctx context.Context, served func()) {
-	s.mu.Lock()
-	s.runs = true
-	s.mu.Unlock()
+	s.setRuns(true)
+	defer s.setRuns(false)
 	s.ask(ctx, func() bool {
 		served()
 		return true

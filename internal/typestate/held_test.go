@@ -39,6 +39,9 @@ func TestState_ConfirmOfAnInformerThatIsRunByHandDoesNotThrowListsAwayForEver(t 
 		return served("b"), nil
 	}})
 	yes(served("a"))(s) // AskUntilServed has learned it, and has returned
+	ended, end := context.WithCancel(t.Context())
+	end()
+	s.Run(ended, func() {}) // the factory has ended; the informer goes on
 	for range 100 {
 		now, _ := s.Availability().Current()
 		if now.Serving != source.Served {

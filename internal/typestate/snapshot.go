@@ -321,20 +321,17 @@ func (s *Snapshot) servedElsewhere() bool {
 // everServed reports whether the type has been served.
 func (s *Snapshot) everServed() bool { return !s.ServedSince.IsZero() }
 
-// movedTo reports whether res is served by another kind of server or by another service, as far as both are known or an event says so. If
-// only res is known, and another server serves it, the objects may be of a CRD: an API server does not end the watches of a CRD whose
-// type moves to another server.
+// movedTo reports whether res is served by another kind of server or by another service, as far as both are known or an event says so.
 func (s *Snapshot) movedTo(res discovery.Resource) bool {
 	old := s.resource
-	switch {
-	case old == nil:
-		return false
-	case s.relocated, old.Service != "" && res.Service != "" && old.Service != res.Service:
-		return true
-	case old.Backing == discovery.BackingUnknown:
-		return res.Backing == discovery.BackingAggregated
-	}
-	return res.Backing != discovery.BackingUnknown && old.Backing != res.Backing
+	return old != nil && (s.relocated || old.Backing != res.Backing && old.Backing != discovery.BackingUnknown && res.Backing != discovery.BackingUnknown ||
+		old.Service != "" && res.Service != "" && old.Service != res.Service)
+}
+
+// mayHaveMovedTo reports whether another server serves res, and it was not known what served the type before. If that was a CRD, the watches
+// of its objects go on: the API server does not end them. Lists tell, and the generation stays: the type may be the same.
+func (s *Snapshot) mayHaveMovedTo(res discovery.Resource) bool {
+	return s.resource != nil && s.resource.Backing == discovery.BackingUnknown && res.Backing == discovery.BackingAggregated
 }
 
 // replacedBy reports whether res is another type with the same name: the old type was gone in

@@ -185,6 +185,13 @@ func (s *State) HandleEvent(event discovery.Event) {
 	s.Look()
 }
 
+// setRuns records whether Run runs.
+func (s *State) setRuns(runs bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs = runs
+}
+
 // Look makes Run ask discovery now. It does not block.
 func (s *State) Look() {
 	select {
