@@ -324,6 +324,34 @@ func TestRemoveEventHandler_DuringTheEndOfTheInformer(t *testing.T) {
 	}
 }
 
+func TestRemoveEventHandler_AfterASecondRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFactory(t, fakecluster.New(widgetType))
+		informer := f.ForResource(widgets).Informer()
+		start(t.Context(), f)
+		ended, end := context.WithCancel(t.Context())
+		end()
+		informer.RunWithContext(ended) // it has no effect
+		synctest.Wait()
+		registration, err := informer.AddEventHandler(&recorder{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		removed := make(chan error, 1)
+		go func() { removed <- cache.ShutDownEventHandler(informer, registration) }()
+		synctest.Wait()
+		select {
+		case err := <-removed:
+			if err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Error("the handler was not removed")
+		}
+		shutdown(t, f)
+	})
+}
+
 func TestStatus_HasTheOwnersOfLeases(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		named := dynamicinformer.WithLeaseName("gc")

@@ -167,8 +167,7 @@ func (s *Set) removeFromInformer(own cache.ResourceEventHandlerRegistration) err
 }
 
 // Start starts the goroutines of handlers whose events are merged or parked, or that have a resync of their own. It is
-// called before the informer runs, and may be called again. Handlers that are added later have their
-// goroutines at once.
+// called once, before the informer runs. Handlers that are added later have their goroutines at once.
 //
 // The informer must run with the context that Start returns, and the caller must call stop after it. The context ends after ctx, when no call
 // of Remove waits for the informer's locks any more.

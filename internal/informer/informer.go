@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/internal/informermetrics"
@@ -65,6 +66,7 @@ type Informer struct {
 	unindexed   Unindexed // nil: index functions are called directly
 	packing     *packing  // nil: the cache has what the source returns
 	ownership   *ownership
+	ran         atomic.Bool
 
 	// before is the stopped informer that this one replaces: its cache is read until this
 	// informer has synced. Nil if there is none.
@@ -127,17 +129,19 @@ func New(cfg Config) *Informer {
 // Run implements cache.SharedInformer.
 func (i *Informer) Run(stopCh <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stopCh)) }
 
-// RunWithContext implements cache.SharedInformer. It also runs the goroutines of event handlers.
+// RunWithContext implements cache.SharedInformer. It also runs the goroutines of event handlers. A second call has no effect.
 func (i *Informer) RunWithContext(ctx context.Context) {
+	if i.ran.Swap(true) {
+		klog.FromContext(ctx).Info("Warning: the informer has started, run more than once is not allowed")
+		return
+	}
 	running, stop := i.handlers.Start(ctx)
 	defer stop()
 	defer i.packing.run(ctx)()
 	defer i.ownership.run(ctx)()
 	i.SharedIndexInformer.RunWithContext(running)
-	if i.IsStopped() { // otherwise it was running already
-		i.source.Leave()
-		i.handlers.Wait()
-	}
+	i.source.Leave()
+	i.handlers.Wait()
 }
 
 // Source returns the informer's source.
