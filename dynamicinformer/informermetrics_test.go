@@ -199,6 +199,7 @@ func TestWithInformerMetrics_PassWhenTheOldInformerHasEnded(t *testing.T) {
 		synctest.Wait()
 		before := float64(resourceVersionOf(in.T, old))
 		old.Release()
+		synctest.Wait() // its watch has ended
 		create(in.T, in.cluster, widgets, "ns", "w1")
 		l := acquire(in.T, in.factory, widgets)
 		if err := l.WaitForSync(in.Context()); err != nil {
