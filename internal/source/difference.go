@@ -116,11 +116,8 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 	switch {
 	case err != nil:
 		return s.unlisted(ctx, t, err)
-	case !s.confirmed(ctx, t):
-		s.putOff(&s.pace, nil) // the list is of another type, which will be known soon
-		return ctx.Err() == nil
-	case !s.current(t):
-		s.putOff(&s.pace, nil)
+	case !s.confirmed(ctx, t), !s.current(t):
+		s.putOff(&s.pace, nil) // the list is of another type, which is known or will be soon
 		return ctx.Err() == nil
 	}
 	s.compareVersions(ctx, &content, t)
@@ -183,9 +180,9 @@ func (s *resumableWatch) confirmed(ctx context.Context, t Type) bool {
 	return of.Generation != t.Generation || s.known.isEmpty() || s.remains(ctx, t)
 }
 
-// remains reports whether the server still has the type t.
+// remains reports whether the server still has the type t. That the type in its place remains is not enough.
 func (g *gate) remains(ctx context.Context, t Type) bool {
-	return g.cfg.Confirm == nil || g.cfg.Confirm(ctx, t)
+	return (g.cfg.Confirm == nil || g.cfg.Confirm(ctx, t)) && g.current(t)
 }
 
 // missingIn returns those of keys, which are of the reflector's objects, that are not in content, also if content has

@@ -468,6 +468,25 @@ func TestGate_CallsWhileWaiting(t *testing.T) {
 	})
 }
 
+// Each namespace of a set waits for the type when its watch has ended.
+func TestGate_NamespacesCallWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		s := newTestSet(t, func(cfg *source.Config) {
+			cfg.WhileWaiting = func(context.Context) { calls.Add(1) }
+		}, nil, "m")
+		if n := calls.Load(); n != 0 {
+			t.Errorf("%d calls while the type is served", n)
+		}
+		set(s.available, source.Held)
+		s.cluster.CloseWatches(widgets)
+		time.Sleep(time.Minute)
+		if n := calls.Load(); n != 1 {
+			t.Errorf("%d calls while it is not, want 1", n)
+		}
+	})
+}
+
 func TestGate_FirstWatchIsOpenWhenItIsReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &script{}

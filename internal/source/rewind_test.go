@@ -249,6 +249,35 @@ func TestRewind_AnotherTypeHasNotGoneBack(t *testing.T) {
 	}
 }
 
+// The type that is in the place of the watch's is confirmed. That it has lower versions is not news of the server.
+func TestRewind_TheNextTypeHasNotGoneBack(t *testing.T) {
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var w *testInformer
+				w = newTestInformer(t, func(cfg *source.Config) {
+					scope(cfg)
+					cfg.Confirm = func(context.Context, source.Type) bool {
+						if now, _ := w.available.Current(); now.Generation == 0 {
+							now.Generation++
+							w.available.Set(now)
+						}
+						return true
+					}
+				}, "a")
+				backup := w.cluster.Backup()
+				w.remove("a")
+				w.expect("before", "delete a red")
+				time.Sleep(time.Minute)
+				w.cluster.Restore(backup)
+				time.Sleep(time.Minute)
+				w.expect("of the next type", "add a red")
+				w.checkRewinds(0)
+			})
+		})
+	}
+}
+
 // Client-go's fakes have neither timeouts nor versions.
 func TestRewind_EarlyEndsOfFakesAreNotCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

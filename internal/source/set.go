@@ -420,6 +420,7 @@ func (c *child) ready(ctx context.Context) bool {
 
 // await waits until the state of the type or the view of the shard changes.
 func (c *child) await(ctx context.Context, changed <-chan struct{}) error {
+	defer c.whileWaiting(ctx)()
 	select {
 	case <-c.splice.reviewed():
 		return nil
