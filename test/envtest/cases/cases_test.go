@@ -226,14 +226,21 @@ func leaveWhileItHangs(s *scenario) string {
 func twoWaits(s *scenario) string {
 	other := fixture.NewCRD(s.gvr.Group, "Boat", "v1")
 	s.install(s.crd, other)
-	s.proxy.Inject(s.ofType(), faultproxy.Hang())
+	resume := make(chan struct{})
+	s.proxy.Answer(s.ofType(), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-resume:
+		case <-r.Context().Done():
+		}
+		panic(http.ErrAbortHandler)
+	}))
 	w := s.watch(s.gvr)
 	second := make(chan string)
 	go func() { second <- w.wait(s.ctx, 4*limit) }()
 	first := s.cause(w, because(status.ReasonSyncing))
 	boats := s.watch(schema.GroupVersionResource{Group: s.gvr.Group, Version: "v1", Resource: "boats"}).wait(s.ctx, limit)
 	s.proxy.Heal()
-	s.proxy.CutWatches(s.ofType())
+	close(resume) // a list may hang instead of a watch
 	return fmt.Sprintf("the wait that ends returns %s; the other one: %s; another type: %s", first, <-second, boats)
 }
 

@@ -59,8 +59,9 @@ func TestCases(t *testing.T) {
 			for name, want := range map[string]string{"gvrkit": r.gvrkit, "client-go": r.clientGo} {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					if got := r.run(newScenario(t, implementations[name])); got != want {
-						t.Errorf("outcome:\n%s\nwant:\n%s", got, want)
+					s := newScenario(t, implementations[name])
+					if got := r.run(s); got != want {
+						t.Errorf("outcome:\n%s\nwant:\n%s\nrequests: %+v", got, want, s.proxy.Past(s.ofType()))
 					}
 				})
 			}
