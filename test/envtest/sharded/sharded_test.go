@@ -2,11 +2,11 @@
 // checks what each of them handles.
 //
 //	go test -v ./test/envtest/sharded                          # 1,000 objects, on each server
-//	go test -v ./test/envtest/sharded -timeout 0 -args \
+//	GOGC=400 go test -v ./test/envtest/sharded -timeout 0 -parallel 1 -args \
 //	  -sharded.objects 20000 -sharded.rate 500 -sharded.writes 5000 -sharded.lease 15s
 //
-// The tests log a table with the requests and bytes of each member. Select a server by -run, such as -run Test/embedded/true, where true is the
-// value of the feature gate.
+// With GOGC=400, two cores are enough for the members, the server and 500 writes per second. The tests log a table with the requests and bytes
+// of each member. Select a server by -run, such as -run Test/embedded/true, where true is the value of the feature gate.
 package sharded_test
 
 import (
