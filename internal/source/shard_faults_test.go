@@ -600,3 +600,59 @@ func TestShard_GainedListThatCanNotBeDecodedIsRepeatedWithPauses(t *testing.T) {
 		})
 	}
 }
+
+func TestShard_LeftOutObjectsOfLostSlotsDoNotCount(t *testing.T) {
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 1), 40, func(cfg *source.Config) {
+					cfg.Client = failsIn{cfg.Client, part(0, 4)}
+					scope(cfg)
+				})
+				for _, slots := range []sharding.Slots{part(0, 1), part(0, 8), part(0, 2)} {
+					shard.set(slots)
+					time.Sleep(time.Second)
+					if got, want := w.source.State().Rejected.Count, len(w.in(slots.Intersect(part(0, 4)))); got != want {
+						t.Errorf("with the slots %v, %d objects are left out, want %d", slots, got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// noSecret is a client whose lists of the namespace secret have the error.
+type noSecret struct {
+	source.Client
+	err *atomic.Value
+}
+
+func (c noSecret) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+	if namespace == "secret" {
+		return nil, *c.err.Load().(*error)
+	}
+	return c.Client.List(ctx, gvr, namespace, opts)
+}
+
+// Nothing waits for the objects of a namespace that turns out to be forbidden before its first list.
+func TestShard_NamespaceThatBecomesHiddenIsLoaded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fault atomic.Value
+		var loaded atomic.Uint64
+		down, forbidden := errors.New("down"), error(apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("no")))
+		fault.Store(&down)
+		_, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) {
+			cfg.Namespaces, cfg.Loaded = source.NewNamespaces("ns", "secret").Allowed(false), loaded.Store
+			cfg.Client = noSecret{cfg.Client, &fault}
+		})
+		time.Sleep(time.Minute)
+		if loaded.Load() == shard.View().Generation {
+			t.Error("loaded without the objects of a namespace")
+		}
+		fault.Store(&forbidden)
+		time.Sleep(time.Minute)
+		if loaded.Load() != shard.View().Generation {
+			t.Errorf("loaded %d of %d", loaded.Load(), shard.View().Generation)
+		}
+	})
+}
