@@ -192,12 +192,13 @@ func (c *checker) added(e Event, o Object, have held, present bool) {
 	if present {
 		c.report(Unique, e, "the handler has it already, with UID %s", have.UID)
 	}
-	if c.had[o.UID] && c.view.Color == "" && c.view.Sets == nil && !o.returned() {
+	late := c.world.learnsLate(o.Incarnation, e.At)
+	if c.had[o.UID] && c.view.Color == "" && c.view.Sets == nil && !o.returned() && !late {
 		c.report(Unique, e, "it was deleted before")
 	}
 	c.had[o.UID] = true
 	for key, other := range c.has {
-		if other.incarnation != o.Incarnation && (c.view.Sets == nil || !c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation)) {
+		if other.incarnation != o.Incarnation && (c.view.Sets == nil || !late && !c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation)) {
 			c.report(Generations, e, "it is of type %d, and the handler has %s of type %d", o.Incarnation, key, other.incarnation)
 			break
 		}
@@ -274,7 +275,7 @@ func (c *checker) deleted(e Event, o Object) {
 		return
 	}
 	justified := slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Selected(c.view.Color) && !s.At.After(e.At) })
-	if !justified && !c.world.returned(c.view.Type, e.At) && c.world.servedAtFirst(o.Type, o.Incarnation, c.view.Version) {
+	if !justified && !c.world.learnsLate(o.Incarnation, e.At) && !c.world.returned(c.view.Type, e.At) && c.world.servedAtFirst(o.Type, o.Incarnation, c.view.Version) {
 		c.report(Justified, e, "the object exists and is selected: %s", o.versions())
 	}
 }

@@ -590,7 +590,9 @@ func (c *comparison) report(format string, args ...any) {
 
 // absent is for a type that does not exist.
 func (c *comparison) absent(ctx context.Context) {
-	if c.at.State != status.StateNotServed || c.at.Reason != status.ReasonNotFound {
+	// Another server may have had the type for a moment. Then discovery no longer lists it, and a list must show that it is gone.
+	unproven := c.at.State == status.StateDegraded && c.world.Forbidden(c.view.Type, "")
+	if c.at.State != status.StateNotServed && !unproven || c.at.Reason != status.ReasonNotFound {
 		c.report("the type does not exist, and the state is %s (%s)", c.at.State, c.at.Reason)
 	}
 	if len(c.has) > 0 && !c.view.Keeps {

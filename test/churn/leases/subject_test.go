@@ -42,6 +42,10 @@ func TestComparison_ReportsEachWrongState(t *testing.T) {
 		}, "has the version v1beta1"},
 		{"a type is reported as terminating", true, func(c *comparison) { c.resource.Terminating = true }, "reported as terminating: true; want false"},
 		{"an absent type is not served", false, func(c *comparison) { c.at, c.wait = absent, waits(status.ErrNotSynced) }, ""},
+		{"an absent type whose lists are allowed is degraded", false, func(c *comparison) {
+			c.at, c.wait = absent, waits(status.ErrNotSynced)
+			c.at.State = status.StateDegraded
+		}, "does not exist, and the state is Degraded"},
 		{"an absent type is synced", false, func(c *comparison) { c.wait = waits(status.ErrNotSynced) }, "does not exist, and the state is Synced"},
 		{"an absent type has another reason", false, func(c *comparison) {
 			c.at, c.wait = absent, waits(status.ErrNotSynced)
