@@ -354,8 +354,13 @@ func (a *aggregated) documentedBy(ctx context.Context, server *httpServer) (bool
 	return true, nil
 }
 
+// touchEvery is how often await makes the API servers look at the group again: if their requests to its server fail, they repeat them after half a
+// minute.
+const touchEvery = 10 * time.Second
+
 // await waits until the responses of all API servers to requests for a type that is defined, in each of its versions, are as wanted.
 func (a *aggregated) await(ctx context.Context, wanted func(*http.Response) bool) error {
+	touched := time.Now()
 	for _, typ := range a.world.Types() {
 		crd, n := a.world.Incarnation(typ)
 		if n < 0 {
@@ -366,6 +371,9 @@ func (a *aggregated) await(ctx context.Context, wanted func(*http.Response) bool
 				err := until(ctx, "wait for another server of "+typ+" "+version, func() (bool, error) {
 					path := "/apis/" + a.world.Resource(typ, version).GroupVersion().String() + "/" + typ + "s?limit=1"
 					response, _, err := server.get(ctx, path, "application/json") //nolint:bodyclose // get has closed it
+					if err == nil && time.Since(touched) > touchEvery {
+						touched, err = time.Now(), a.touch(ctx)
+					}
 					return err == nil && wanted(response), err
 				})
 				if err != nil {
