@@ -177,14 +177,14 @@ func TestCheckHistory_CausesBeginBefore(t *testing.T) {
 }
 
 // A subject that can't watch CRDs may learn late that a type has been replaced.
-func TestCheckHistory_LateKnowledgeEndsAtRest(t *testing.T) {
+func TestCheckHistory_TypesThatAreLearnedLate(t *testing.T) {
 	inBoth := &NamespaceSets{}
 	inBoth.Change("a", "b")
 	for _, tc := range []struct {
-		name         string
-		view         View
-		events       func(s sample, r *Recorder)
-		late, atRest []Invariant
+		name        string
+		view        View
+		events      func(s sample, r *Recorder)
+		late, known []Invariant
 	}{
 		{"an object of the new type is deleted, and added again", View{Name: "h", Type: "t1"}, func(s sample, r *Recorder) {
 			r.OnAdd(s.z(), false)
@@ -206,12 +206,11 @@ func TestCheckHistory_LateKnowledgeEndsAtRest(t *testing.T) {
 		}, []Invariant{Generations}, []Invariant{Generations}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for _, rests := range []bool{false, true} {
-				s, want := newSample(), tc.late
-				s.unseen(s.begun.Add(-time.Hour))
-				if rests {
-					want = tc.atRest
-					s.seen(s.begun.Add(-time.Minute))
+			for _, hidden := range []bool{false, true} {
+				s, want := newSample(), tc.known
+				if hidden {
+					want = tc.late
+					s.hideDefinitions(s.begun)
 				}
 				r := &Recorder{View: tc.view}
 				tc.events(s, r)
@@ -220,7 +219,7 @@ func TestCheckHistory_LateKnowledgeEndsAtRest(t *testing.T) {
 					got = append(got, v.Invariant)
 				}
 				if !slices.Equal(got, want) {
-					t.Errorf("at rest before: %t: violations %v, want %v\n%v", rests, got, want, Result{Violations: r.Check(s.World)})
+					t.Errorf("CRDs are hidden: %t: violations %v, want %v\n%v", hidden, got, want, Result{Violations: r.Check(s.World)})
 				}
 			}
 		})

@@ -313,7 +313,7 @@ func (r *run) disturb(ctx context.Context, op Op) error {
 		r.env.Proxy.CutWatches(r.watchesOf(typ))
 	case Fault:
 		if slices.Equal(faultKinds[op.With["kind"]].verbs, definitionsOnly) {
-			r.world.unseen(time.Now())
+			r.world.hideDefinitions(time.Now())
 		}
 		return r.faults.Inject(ctx, op)
 	case Heal:
@@ -382,9 +382,6 @@ func (r *run) settle(ctx context.Context) []Violation {
 		}
 		if r.ofSubject(ctx, func() { found = r.subject.AtRest(ctx) }); len(found) == 0 {
 			r.world.rested(time.Now())
-			if !r.faults.ConcernDiscovery() {
-				r.world.seen(time.Now())
-			}
 			break
 		}
 		if time.Since(begun) > r.Patience || wait(ctx, 20*time.Millisecond) != nil {

@@ -28,7 +28,7 @@ type World struct {
 
 	namespaces map[string]namespaceTruth // the run's own, by their names on the servers; nil: the servers have no Namespace objects
 	selected   map[string]*NamespaceSets // by color
-	blind      []span                    // in which the subject could not always watch CRDs
+	hidden     time.Time                 // the beginning of the first fault of requests for CRDs; zero: there was none
 }
 
 // typeTruth is one type of a script, with all types of this name that have existed.
@@ -50,25 +50,16 @@ type inventory struct {
 
 func nothing() inventory { return inventory{-1, map[string]types.UID{}} }
 
-// span is the time from the beginning of something until subjects must have noticed it.
-type span struct {
-	begun, ended time.Time // ended is zero until then
-}
-
-func (s span) has(at time.Time) bool {
-	return !at.Before(s.begun) && (s.ended.IsZero() || !at.After(s.ended))
-}
-
-// restoration is the span of a restore of etcd.
+// restoration is the time from the beginning of a restore of etcd until subjects must have noticed it.
 type restoration struct {
-	span
-	returned bool // it has brought back a CRD that was deleted
+	begun, ended time.Time // ended is zero until then
+	returned     bool      // it has brought back a CRD that was deleted
 }
 
 // during reports whether a restoration, of those that are true for which, was in progress at a time.
 func (t *typeTruth) during(at time.Time, which func(restoration) bool) bool {
 	return slices.ContainsFunc(t.restores, func(r restoration) bool {
-		return which(r) && r.has(at)
+		return which(r) && !at.Before(r.begun) && (r.ended.IsZero() || !at.After(r.ended))
 	})
 }
 
@@ -424,7 +415,7 @@ func (w *World) restored(begun time.Time) {
 			}
 		}
 		returned := s.present != nil && !t.incarnations[s.current].Deleted.IsZero() && s.crd.Deleted.IsZero()
-		t.restores = append(t.restores, restoration{span{begun: begun}, returned})
+		t.restores = append(t.restores, restoration{begun: begun, returned: returned})
 		if s.present != nil {
 			t.current, *t.incarnations[s.current] = s.current, s.crd
 		}
@@ -486,29 +477,22 @@ func (w *World) returned(typ string, at time.Time) bool {
 	return t != nil && t.during(at, func(r restoration) bool { return r.returned })
 }
 
-// unseen records that, from at on, the subject can't always watch CRDs, and seen that it can again, and was at rest.
-func (w *World) unseen(at time.Time) {
+// hideDefinitions records that, from at on, the subject can't always watch CRDs.
+func (w *World) hideDefinitions(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if n := len(w.blind); n == 0 || !w.blind[n-1].ended.IsZero() {
-		w.blind = append(w.blind, span{begun: at})
-	}
-}
-
-func (w *World) seen(at time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if n := len(w.blind); n > 0 && w.blind[n-1].ended.IsZero() {
-		w.blind[n-1].ended = at
+	if w.hidden.IsZero() {
+		w.hidden = at
 	}
 }
 
 // learnsLate reports whether, at a time, the subject may not have noticed yet that a CRD of a type has replaced another one, since it
-// could not watch CRDs. Then it may delete the objects that it has, also those of the new CRD, and add them again.
+// could not watch CRDs. Then it may delete the objects that it has, also those of the new CRD, and add them again. That may be after it was
+// at rest: what was forbidden is tried again after pauses.
 func (w *World) learnsLate(incarnation int, at time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return incarnation > 0 && slices.ContainsFunc(w.blind, func(s span) bool { return s.has(at) })
+	return incarnation > 0 && !w.hidden.IsZero() && !at.Before(w.hidden)
 }
 
 // rewound reports whether, at a time, the subject may not have noticed yet that an earlier state of a type has been restored.
