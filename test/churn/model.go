@@ -197,18 +197,25 @@ func (c *checker) added(e Event, o Object, have held, present bool) {
 		c.report(Unique, e, "it was deleted before")
 	}
 	c.had[o.UID] = true
-	for key, other := range c.has {
-		if other.incarnation != o.Incarnation && (c.view.Sets == nil || !late && !c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation)) {
-			c.report(Generations, e, "it is of type %d, and the handler has %s of type %d", o.Incarnation, key, other.incarnation)
-			break
-		}
-	}
+	c.successor(e, o, late)
 	if e.Initial && c.later && !c.view.Merged {
 		c.report(InitialList, e, "an addition before is not initial")
 	}
 	c.later = c.later || !e.Initial
 	c.state(e, o)
 	c.has[e.New.Key()] = held{e.New, o.Incarnation}
+}
+
+// successor checks that the handler has no object of another CRD of the type than that of an addition. A subject that learns late of a new CRD may
+// get the objects of one namespace before those of another one leave.
+func (c *checker) successor(e Event, o Object, late bool) {
+	for key, other := range c.has {
+		if other.incarnation == o.Incarnation || c.view.Sets != nil && (late || c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation)) {
+			continue
+		}
+		c.report(Generations, e, "it is of type %d, and the handler has %s of type %d", o.Incarnation, key, other.incarnation)
+		return
+	}
 }
 
 // state checks that the observed state of an addition or update is one of the object, and not
