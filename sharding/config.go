@@ -70,6 +70,10 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	for _, name := range []struct{ field, value string }{{"Namespace", c.Namespace}, {"Name", c.Name}} {
 		wrong := content.IsDNS1123Label(name.value)
+		if name.value == "" {
+			report(true, name.field, "it is empty")
+			continue
+		}
 		report(len(wrong) > 0, name.field, fmt.Sprintf("%q: %s", name.value, strings.Join(wrong, "; ")))
 	}
 	report(c.Identity == "", "Identity", "it is empty")

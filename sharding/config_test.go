@@ -61,6 +61,15 @@ func TestConfig_NamesTheFieldsThatAreWrong(t *testing.T) {
 	}
 }
 
+func TestConfig_EmptyFieldsAreNamed(t *testing.T) {
+	_, err := Config{}.withDefaults()
+	for _, field := range []string{"Namespace", "Name", "Identity"} {
+		if want := "sharding.Config." + field + ": it is empty"; err == nil || !slices.Contains(strings.Split(err.Error(), "\n"), want) {
+			t.Errorf("error %v, want a line %q", err, want)
+		}
+	}
+}
+
 func TestConfig_ZeroLeaseDurationsAreRefused(t *testing.T) {
 	for _, d := range []time.Duration{-time.Second, 1} {
 		_, err := Config{Namespace: "ns", Name: "widgets", Identity: "me", LeaseDuration: d}.withDefaults()

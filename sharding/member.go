@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -48,14 +49,25 @@ type Member struct {
 
 var _ Shard = (*Member)(nil)
 
+var (
+	errNilContext = errors.New("sharding: the context is nil")
+	errNilClient  = errors.New("sharding: the client is nil; pass a clientset of client-go")
+)
+
 // Join makes this process a member of a group, whose members share all slots. It returns at once, with a
-// member that has no slots yet, and sends no request before: only errors of cfg are returned, which match
+// member that has no slots yet, and sends no request before: only errors of the arguments are returned, and those of cfg match
 // [ErrInvalidConfig]. The requests are one update and one list of Leases each RetryPeriod, and more while
 // slots move. A failed request is repeated; Status has its error.
 //
 // The member leaves when ctx ends, or by [Member.Leave]. It needs permission to create, update, list and
 // delete leases in the namespace.
 func Join(ctx context.Context, client kubernetes.Interface, cfg Config) (*Member, error) {
+	switch v := reflect.ValueOf(client); {
+	case ctx == nil:
+		return nil, errNilContext
+	case client == nil, v.Kind() == reflect.Pointer && v.IsNil():
+		return nil, errNilClient
+	}
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -153,9 +165,13 @@ func (m *Member) wake() {
 // Leave lets all slots go, waits until the followers have let them go and the Lease says so, and returns when
 // the member has ended. Owns returns false at once. If ctx ends before, the member ends without saying
 // so in its Lease, which other members then wait for, and Leave returns a [*LeaveError]. If the context of Join
-// has ended, the member waits for RenewDeadline at most. After the first call, Leave returns the same error. An event handler
+// has ended, the member waits for RenewDeadline at most. Otherwise give ctx a limit: if the API server rejects the requests or does not respond,
+// Leave waits until ctx ends. After the first call, Leave returns the same error. An event handler
 // that calls it waits for itself, since its informer is a follower.
 func (m *Member) Leave(ctx context.Context) error {
+	if ctx == nil {
+		return errNilContext
+	}
 	m.leave()
 	select {
 	case <-m.done:

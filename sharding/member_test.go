@@ -292,6 +292,31 @@ func TestMember_LeaveEndsWithItsContext(t *testing.T) {
 	})
 }
 
+func TestMember_NilArgumentsAreErrors(t *testing.T) {
+	var none *fakecluster.LeaseClient
+	if _, err := Join(t.Context(), nil, config("a")); !errors.Is(err, errNilClient) {
+		t.Errorf("no client: %v", err)
+	}
+	if _, err := Join(t.Context(), none, config("a")); !errors.Is(err, errNilClient) {
+		t.Errorf("a nil pointer as client: %v", err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := fakecluster.NewLeaseServer()
+		if _, err := Join(nil, s.Client(), config("a")); !errors.Is(err, errNilContext) { //nolint:staticcheck // the nil context is the subject
+			t.Errorf("no context: %v", err)
+		}
+		a := join(t, s.Client(), "a")
+		waitFor(t, a, has(all))
+		if err := a.Leave(nil); !errors.Is(err, errNilContext) { //nolint:staticcheck // the nil context is the subject
+			t.Errorf("Leave without a context: %v", err)
+		}
+		if !has(all)(a.View()) {
+			t.Error("the member has let slots go")
+		}
+		leave(t, a)
+	})
+}
+
 func TestMember_LeavesWhenTheContextOfJoinEnds(t *testing.T) {
 	for _, stuck := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
