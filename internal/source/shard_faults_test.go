@@ -624,12 +624,12 @@ func TestShard_LeftOutObjectsOfLostSlotsDoNotCount(t *testing.T) {
 // noSecret is a client whose lists of the namespace secret have the error.
 type noSecret struct {
 	source.Client
-	err *atomic.Value
+	err *atomic.Pointer[error]
 }
 
 func (c noSecret) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
 	if namespace == "secret" {
-		return nil, *c.err.Load().(*error)
+		return nil, *c.err.Load()
 	}
 	return c.Client.List(ctx, gvr, namespace, opts)
 }
@@ -637,7 +637,7 @@ func (c noSecret) List(ctx context.Context, gvr schema.GroupVersionResource, nam
 // Nothing waits for the objects of a namespace that turns out to be forbidden before its first list.
 func TestShard_NamespaceThatBecomesHiddenIsLoaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var fault atomic.Value
+		var fault atomic.Pointer[error]
 		var loaded atomic.Uint64
 		down, forbidden := errors.New("down"), error(apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("no")))
 		fault.Store(&down)

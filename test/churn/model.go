@@ -192,30 +192,22 @@ func (c *checker) added(e Event, o Object, have held, present bool) {
 	if present {
 		c.report(Unique, e, "the handler has it already, with UID %s", have.UID)
 	}
-	late := c.world.learnsLate(o.Incarnation, e.At)
-	if c.had[o.UID] && c.view.Color == "" && c.view.Sets == nil && !o.returned() && !late {
+	if c.had[o.UID] && c.view.Color == "" && c.view.Sets == nil && !o.returned() {
 		c.report(Unique, e, "it was deleted before")
 	}
 	c.had[o.UID] = true
-	c.successor(e, o, late)
+	for key, other := range c.has {
+		if other.incarnation != o.Incarnation && (c.view.Sets == nil || !c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation)) {
+			c.report(Generations, e, "it is of type %d, and the handler has %s of type %d", o.Incarnation, key, other.incarnation)
+			break
+		}
+	}
 	if e.Initial && c.later && !c.view.Merged {
 		c.report(InitialList, e, "an addition before is not initial")
 	}
 	c.later = c.later || !e.Initial
 	c.state(e, o)
 	c.has[e.New.Key()] = held{e.New, o.Incarnation}
-}
-
-// successor checks that the handler has no object of another CRD of the type than that of an addition. A subject that learns late of a new CRD may
-// get the objects of one namespace before those of another one leave.
-func (c *checker) successor(e Event, o Object, late bool) {
-	for key, other := range c.has {
-		if other.incarnation == o.Incarnation || c.view.Sets != nil && (late || c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation)) {
-			continue
-		}
-		c.report(Generations, e, "it is of type %d, and the handler has %s of type %d", o.Incarnation, key, other.incarnation)
-		return
-	}
 }
 
 // state checks that the observed state of an addition or update is one of the object, and not
@@ -282,7 +274,7 @@ func (c *checker) deleted(e Event, o Object) {
 		return
 	}
 	justified := slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Selected(c.view.Color) && !s.At.After(e.At) })
-	if !justified && !c.world.learnsLate(o.Incarnation, e.At) && !c.world.returned(c.view.Type, e.At) && c.world.servedAtFirst(o.Type, o.Incarnation, c.view.Version) {
+	if !justified && !c.world.returned(c.view.Type, e.At) && c.world.servedAtFirst(o.Type, o.Incarnation, c.view.Version) {
 		c.report(Justified, e, "the object exists and is selected: %s", o.versions())
 	}
 }

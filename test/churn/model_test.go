@@ -176,56 +176,6 @@ func TestCheckHistory_CausesBeginBefore(t *testing.T) {
 	}
 }
 
-// A subject that can't watch CRDs may learn late that a type has been replaced.
-func TestCheckHistory_TypesThatAreLearnedLate(t *testing.T) {
-	inBoth := &NamespaceSets{}
-	inBoth.Change("a", "b")
-	for _, tc := range []struct {
-		name        string
-		view        View
-		events      func(s sample, r *Recorder)
-		late, known []Invariant
-	}{
-		{"an object of the new type is deleted, and added again", View{Name: "h", Type: "t1"}, func(s sample, r *Recorder) {
-			r.OnAdd(s.z(), false)
-			r.OnDelete(s.z())
-			r.OnAdd(s.z(), false)
-		}, nil, []Invariant{Justified, Unique}},
-		{"an object of the old type", View{Name: "h", Type: "t1"}, func(s sample, r *Recorder) {
-			r.OnAdd(s.x(3), false)
-			r.OnDelete(s.x(3))
-			r.OnAdd(s.x(3), false)
-		}, []Invariant{Unique}, []Invariant{Unique}},
-		{"an object of another namespace stays", View{Name: "h", Type: "t1", Sets: inBoth}, func(s sample, r *Recorder) {
-			r.OnAdd(s.y(), false)
-			r.OnAdd(s.z(), false)
-		}, nil, []Invariant{Generations}},
-		{"an object stays, without a set", View{Name: "h", Type: "t1"}, func(s sample, r *Recorder) {
-			r.OnAdd(s.y(), false)
-			r.OnAdd(s.z(), false)
-		}, []Invariant{Generations}, []Invariant{Generations}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			for _, hidden := range []bool{false, true} {
-				s, want := newSample(), tc.known
-				if hidden {
-					want = tc.late
-					s.hideDefinitions(s.begun)
-				}
-				r := &Recorder{View: tc.view}
-				tc.events(s, r)
-				var got []Invariant
-				for _, v := range r.Check(s.World) {
-					got = append(got, v.Invariant)
-				}
-				if !slices.Equal(got, want) {
-					t.Errorf("CRDs are hidden: %t: violations %v, want %v\n%v", hidden, got, want, Result{Violations: r.Check(s.World)})
-				}
-			}
-		})
-	}
-}
-
 // After a restore of etcd, events may contradict what was observed before, until the subject has noticed the restore.
 func TestCheckHistory_RestoresEndAtRest(t *testing.T) {
 	for _, tc := range []struct {

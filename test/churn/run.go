@@ -312,9 +312,6 @@ func (r *run) disturb(ctx context.Context, op Op) error {
 	case Cut:
 		r.env.Proxy.CutWatches(r.watchesOf(typ))
 	case Fault:
-		if slices.Equal(faultKinds[op.With["kind"]].verbs, definitionsOnly) {
-			r.world.hideDefinitions(time.Now())
-		}
 		return r.faults.Inject(ctx, op)
 	case Heal:
 		r.faults.Heal(op.Arg("name"))

@@ -28,7 +28,6 @@ type World struct {
 
 	namespaces map[string]namespaceTruth // the run's own, by their names on the servers; nil: the servers have no Namespace objects
 	selected   map[string]*NamespaceSets // by color
-	hidden     time.Time                 // the beginning of the first fault of requests for CRDs; zero: there was none
 }
 
 // typeTruth is one type of a script, with all types of this name that have existed.
@@ -475,24 +474,6 @@ func (w *World) returned(typ string, at time.Time) bool {
 	defer w.mu.Unlock()
 	t := w.types[typ]
 	return t != nil && t.during(at, func(r restoration) bool { return r.returned })
-}
-
-// hideDefinitions records that, from at on, the subject can't always watch CRDs.
-func (w *World) hideDefinitions(at time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.hidden.IsZero() {
-		w.hidden = at
-	}
-}
-
-// learnsLate reports whether, at a time, the subject may not have noticed yet that a CRD of a type has replaced another one, since it
-// could not watch CRDs. Then it may delete the objects that it has, also those of the new CRD, and add them again. That may be after it was
-// at rest: what was forbidden is tried again after pauses.
-func (w *World) learnsLate(incarnation int, at time.Time) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return incarnation > 0 && !w.hidden.IsZero() && !at.Before(w.hidden)
 }
 
 // rewound reports whether, at a time, the subject may not have noticed yet that an earlier state of a type has been restored.
