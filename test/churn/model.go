@@ -111,7 +111,7 @@ func (v Violation) String() string {
 
 // CheckHistory returns the violations of the events that one handler has got, in order.
 func CheckHistory(w *World, v View, events []Event) []Violation {
-	c := &checker{world: w, view: v, has: map[string]held{}, last: map[types.UID]int{}, had: map[types.UID]bool{}}
+	c := &checker{world: w, view: v, has: map[string]held{}, last: map[types.UID]int{}, had: map[types.UID]bool{}, again: map[types.UID]bool{}}
 	for i, e := range events {
 		c.at, c.events = i, events[:i+1]
 		c.event(e)
@@ -132,6 +132,7 @@ type checker struct {
 	has    map[string]held
 	last   map[types.UID]int // the index of the last observed state of each object
 	had    map[types.UID]bool
+	again  map[types.UID]bool // objects that were deleted when their CRD was learned late; true until they are added again
 	at     int
 	events []Event // until at
 	later  bool    // an addition that is not initial was seen
@@ -192,22 +193,33 @@ func (c *checker) added(e Event, o Object, have held, present bool) {
 	if present {
 		c.report(Unique, e, "the handler has it already, with UID %s", have.UID)
 	}
-	if c.had[o.UID] && c.view.Color == "" && c.view.Sets == nil && !o.returned() {
+	if c.had[o.UID] && c.view.Color == "" && c.view.Sets == nil && !o.returned() && !c.again[o.UID] {
 		c.report(Unique, e, "it was deleted before")
 	}
 	c.had[o.UID] = true
-	for key, other := range c.has {
-		if other.incarnation != o.Incarnation && (c.view.Sets == nil || !c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation)) {
-			c.report(Generations, e, "it is of type %d, and the handler has %s of type %d", o.Incarnation, key, other.incarnation)
-			break
-		}
+	if c.again[o.UID] {
+		c.again[o.UID] = false
 	}
+	c.successor(e, o)
 	if e.Initial && c.later && !c.view.Merged {
 		c.report(InitialList, e, "an addition before is not initial")
 	}
 	c.later = c.later || !e.Initial
 	c.state(e, o)
 	c.has[e.New.Key()] = held{e.New, o.Incarnation}
+}
+
+// successor checks that the handler has no object of another CRD of the type than that of an addition. The objects of each namespace of a set come
+// by themselves: those of one may come before those of another one leave, unless the subject knows that they are of two CRDs.
+func (c *checker) successor(e Event, o Object) {
+	for key, other := range c.has {
+		if other.incarnation == o.Incarnation || c.view.Sets != nil &&
+			(c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation) || c.world.unknown(o.Type, o.Incarnation, e.At)) {
+			continue
+		}
+		c.report(Generations, e, "it is of type %d, and the handler has %s of type %d", o.Incarnation, key, other.incarnation)
+		return
+	}
 }
 
 // state checks that the observed state of an addition or update is one of the object, and not
@@ -274,6 +286,9 @@ func (c *checker) deleted(e Event, o Object) {
 		return
 	}
 	justified := slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Selected(c.view.Color) && !s.At.After(e.At) })
+	if _, before := c.again[o.UID]; !justified && !before && c.world.replacedLate(o, e.At) {
+		justified, c.again[o.UID] = true, true
+	}
 	if !justified && !c.world.returned(c.view.Type, e.At) && c.world.servedAtFirst(o.Type, o.Incarnation, c.view.Version) {
 		c.report(Justified, e, "the object exists and is selected: %s", o.versions())
 	}

@@ -233,6 +233,71 @@ func TestCheckHistory_RestoresEndAtRest(t *testing.T) {
 	}
 }
 
+// A subject that could not read CRDs learns late that a type has been replaced. Until then, it can't tell the objects of the two CRDs apart.
+func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
+	inBoth := &NamespaceSets{}
+	inBoth.Change("a", "b")
+	all, set := View{Name: "h", Type: "t1"}, View{Name: "h", Type: "t1", Sets: inBoth}
+	deletedOnce := func(s sample, r *Recorder) {
+		r.OnAdd(s.z(), false)
+		r.OnDelete(s.z())
+		r.OnAdd(s.z(), false)
+	}
+	mixed := func(s sample, r *Recorder) {
+		r.OnAdd(s.y(), true)
+		r.OnAdd(s.z(), false)
+		r.OnDelete(s.y())
+	}
+	hour := func(s sample, hours int) time.Time { return s.begun.Add(time.Duration(hours) * time.Hour) }
+	hidden := func(s sample) { s.hide(hour(s, -1)) }
+	created := func(s sample, at time.Time) { s.types["t1"].incarnations[1].created = at }
+	for _, tc := range []struct {
+		name   string
+		view   View
+		events func(s sample, r *Recorder)
+		world  func(s sample) // what happened to the CRDs
+		want   []Invariant
+	}{
+		{"it is deleted and added again, without the CRD", all, deletedOnce, hidden, nil},
+		{"it is deleted and added again when the CRD comes late", all, deletedOnce, func(s sample) { hidden(s); s.show("second", hour(s, 1)) }, nil},
+		{"it is deleted though CRDs could be read", all, deletedOnce, func(sample) {}, []Invariant{Justified, Unique}},
+		{"it is deleted before CRDs could not be read", all, deletedOnce, func(s sample) { s.hide(hour(s, 1)) }, []Invariant{Justified, Unique}},
+		{"the CRD came at once", all, deletedOnce, func(s sample) { hidden(s); created(s, s.begun); s.show("second", s.begun.Add(prompt/2)) }, []Invariant{Justified, Unique}},
+		{"the CRD came late, and before the object", all, deletedOnce, func(s sample) { hidden(s); s.show("second", s.begun.Add(-noticed)) }, []Invariant{Justified, Unique}},
+		{"the subject was at rest with the CRD", all, deletedOnce, func(s sample) { hidden(s); s.show("second", s.begun.Add(noticed)); s.rested(time.Now()) }, []Invariant{Justified, Unique}},
+		{"the subject was at rest before the CRD came", all, deletedOnce, func(s sample) { hidden(s); s.rested(time.Now()); s.show("second", hour(s, 1)) }, nil},
+		{"the type is on the aggregated server", all, deletedOnce, func(s sample) { hidden(s); s.types["t1"].incarnations[1].aggregated = true }, []Invariant{Justified, Unique}},
+		{"it is deleted twice", all, func(s sample, r *Recorder) { deletedOnce(s, r); r.OnDelete(s.z()); r.OnAdd(s.z(), false) }, hidden, []Invariant{Justified, Unique}},
+		{"it is added twice", all, func(s sample, r *Recorder) { deletedOnce(s, r); r.OnAdd(s.z(), false) }, hidden, []Invariant{Unique, Unique}},
+		{"an object of the first CRD is deleted", View{Name: "h", Type: "t2"}, func(s sample, r *Recorder) {
+			s.defined("t2", Incarnation{UID: "only", Namespaced: true, Served: []string{"v1"}})
+			s.wrote("t2", s.x2(), s.begun)
+			r.OnAdd(s.x2(), true)
+			r.OnDelete(s.x2())
+		}, hidden, []Invariant{Justified}},
+		{"namespaces have objects of two CRDs", set, mixed, hidden, nil},
+		{"namespaces have objects of two CRDs until the CRD comes", set, mixed, func(s sample) { hidden(s); s.show("second", hour(s, 1)) }, nil},
+		{"namespaces have objects of two CRDs after the CRD came", set, mixed, func(s sample) { hidden(s); s.show("second", s.begun.Add(-noticed)) }, []Invariant{Generations}},
+		{"namespaces have objects of two CRDs though CRDs could be read", set, mixed, func(sample) {}, []Invariant{Generations}},
+		{"one list has objects of two CRDs", all, mixed, hidden, []Invariant{Generations}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newSample()
+			created(s, s.begun.Add(-2*noticed))
+			tc.world(s)
+			r := &Recorder{View: tc.view}
+			tc.events(s, r)
+			var got []Invariant
+			for _, v := range r.Check(s.World) {
+				got = append(got, v.Invariant)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("violations %v, want %v\n%v", got, tc.want, Result{Violations: r.Check(s.World)})
+			}
+		})
+	}
+}
+
 // An object with a finalizer gets a deletionTimestamp, and stays.
 func TestCheckHistory_TerminatingObjects(t *testing.T) {
 	s := newSample()

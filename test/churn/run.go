@@ -156,6 +156,7 @@ func (r *run) open(ctx context.Context) error {
 	r.close = append(r.close, func() { _ = proxy.Close() })
 	r.streams = newStreams()
 	proxy.Inject(func(req faultproxy.Request) bool { return req.Group == r.world.Group }, r.streams.record)
+	proxy.Inject(ofDefinitions, recordDefinitions(r.world))
 	r.faults = NewFaults(proxy, r.world.Group, r.ofType)
 	r.streams.garbles = r.faults.Garble
 	r.close = append(r.close, func() { r.faults.Heal("") })
@@ -312,6 +313,9 @@ func (r *run) disturb(ctx context.Context, op Op) error {
 	case Cut:
 		r.env.Proxy.CutWatches(r.watchesOf(typ))
 	case Fault:
+		if slices.Equal(faultKinds[op.With["kind"]].verbs, definitionsOnly) {
+			r.world.hide(time.Now())
+		}
 		return r.faults.Inject(ctx, op)
 	case Heal:
 		r.faults.Heal(op.Arg("name"))

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -86,6 +88,31 @@ func (s *streams) record(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(reader, r)
 	})
+}
+
+// uid matches the UIDs in JSON.
+var uid = regexp.MustCompile(`"uid":\s*"([^"]+)"`)
+
+// recordDefinitions returns a fault that changes nothing, and tells the world which CRDs responses to the subject have.
+func recordDefinitions(world *World) faultproxy.Fault {
+	show := func(body []byte) {
+		for _, match := range uid.FindAllSubmatch(body, -1) {
+			world.show(types.UID(match[1]), time.Now())
+		}
+	}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			reader := &bodyReader{ResponseWriter: w}
+			if faultproxy.ParseRequest(r).Verb == "watch" {
+				reader.frame = show
+			} else {
+				defer func() { show(reader.body) }()
+			}
+			r = r.Clone(r.Context())
+			r.Header.Set("Accept-Encoding", "identity")
+			next.ServeHTTP(reader, r)
+		})
+	}
 }
 
 // bodyReader is the response of one request. With frame, it calls frame for each line of the body; otherwise it keeps the body.

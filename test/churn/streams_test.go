@@ -2,10 +2,14 @@ package churn
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
@@ -84,5 +88,44 @@ func TestStreams_AWatchBeginsWhereTheClientIs(t *testing.T) {
 		if found := s.resumes([]faultproxy.Request{faultproxy.ParseRequest(r)}); (len(found) == 0) != want {
 			t.Errorf("%s: %v", path, found)
 		}
+	}
+}
+
+// The world knows which CRDs the responses to the subject had: of lists, single objects and watches.
+func TestRecordDefinitions(t *testing.T) {
+	const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	for _, tc := range []struct {
+		name, url, body string
+		want            []types.UID
+	}{
+		{"a list", path, `{"items":[{"metadata":{"uid":"one"}},{"metadata":{"uid": "two"}}]}`, []types.UID{"one", "two"}},
+		{"one CRD", path + "/t1s.example.com", `{"metadata":{"name":"t1s.example.com","uid":"one"}}`, []types.UID{"one"}},
+		{"a watch", path + "?watch=1", `{"type":"ADDED","object":{"metadata":{"uid":"one"}}}` + "\n" + `{"type":"DELETED","object":{"metadata":{"uid":"two"}}}` + "\n", []types.UID{"one", "two"}},
+		{"a watch that is cut", path + "?watch=1", `{"type":"ADDED","object":{"metadata":{"uid":"one"}}`, nil},
+		{"a failure", path, `{"kind":"Status","code":403}`, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			world, begun := newWorld("example.com"), time.Now()
+			handler := recordDefinitions(world)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if got := r.Header.Get("Accept-Encoding"); got != "identity" {
+					t.Errorf("Accept-Encoding is %q", got)
+				}
+				half := len(tc.body) / 2
+				_, _ = w.Write([]byte(tc.body[:half]))
+				_, _ = w.Write([]byte(tc.body[half:]))
+			}))
+			response := httptest.NewRecorder()
+			handler.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, tc.url, nil))
+			if got := response.Body.String(); got != tc.body {
+				t.Errorf("the body is %s", got)
+			}
+			if got := slices.Sorted(maps.Keys(world.shown)); !slices.Equal(got, tc.want) {
+				t.Errorf("the CRDs are %v, want %v", got, tc.want)
+			}
+			world.show("one", begun.Add(time.Hour))
+			if at := world.shown["one"]; len(tc.want) > 0 && at.After(time.Now()) {
+				t.Errorf("a later response counts: %v", at)
+			}
+		})
 	}
 }

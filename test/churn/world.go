@@ -28,6 +28,9 @@ type World struct {
 
 	namespaces map[string]namespaceTruth // the run's own, by their names on the servers; nil: the servers have no Namespace objects
 	selected   map[string]*NamespaceSets // by color
+
+	hidden time.Time               // the beginning of the first fault of requests for CRDs; zero: there was none
+	shown  map[types.UID]time.Time // when a response to the subject had a CRD for the first time
 }
 
 // typeTruth is one type of a script, with all types of this name that have existed.
@@ -72,8 +75,10 @@ type Incarnation struct {
 	Terminating bool
 	// Webhook means that objects are converted by the run's webhook.
 	Webhook    bool
-	aggregated bool     // it is on the aggregated server
-	first      []string // the versions that it served at first
+	aggregated bool      // it is on the aggregated server
+	first      []string  // the versions that it served at first
+	created    time.Time // the beginning of its creation
+	known      time.Time // when the subject, which had been shown the CRD, was at rest for the first time; zero until then
 }
 
 // Object is one object with all states that it has had.
@@ -111,7 +116,7 @@ type State struct {
 func (s State) Selected(color string) bool { return !s.Deleted && (color == "" || s.Color == color) }
 
 func newWorld(group string) *World {
-	return &World{Group: group, types: map[string]*typeTruth{}, selected: map[string]*NamespaceSets{}}
+	return &World{Group: group, types: map[string]*typeTruth{}, selected: map[string]*NamespaceSets{}, shown: map[types.UID]time.Time{}}
 }
 
 // Resource returns the resource of a type of the script in a version.
@@ -435,12 +440,17 @@ func (w *World) restored(begun time.Time) {
 	}
 }
 
-// rested records that the subject was at rest: it has noticed all restores of etcd. Of a type that it could not list in some
-// version or namespace, it may have earlier objects, and notice a restore later.
+// rested records that the subject was at rest: it has noticed all restores of etcd, and all CRDs that it was shown. Of a type that it could not
+// list in some version or namespace, it may have earlier objects, and notice a restore later.
 func (w *World) rested(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range w.types {
+		for _, crd := range t.incarnations {
+			if _, shown := w.shown[crd.UID]; shown && crd.known.IsZero() {
+				crd.known = at
+			}
+		}
 		if !t.servedWhole() {
 			continue
 		}
@@ -474,6 +484,59 @@ func (w *World) returned(typ string, at time.Time) bool {
 	defer w.mu.Unlock()
 	t := w.types[typ]
 	return t != nil && t.during(at, func(r restoration) bool { return r.returned })
+}
+
+// hide records that requests for CRDs may fail from at on.
+func (w *World) hide(at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.hidden.IsZero() {
+		w.hidden = at
+	}
+}
+
+// show records that a response to the subject had a CRD.
+func (w *World) show(crd types.UID, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, shown := w.shown[crd]; !shown {
+		w.shown[crd] = at
+	}
+}
+
+// A CRD that the subject is shown within prompt of its creation is not late. It has noticed the CRD within noticed of that.
+const (
+	prompt  = 100 * time.Millisecond
+	noticed = time.Second
+)
+
+// unknown reports whether, at a time, the subject may not have noticed yet that a CRD of a type has replaced another one: since requests for CRDs
+// failed, no response to it had the CRD until shortly before. Nothing else tells the subject that the objects that it gets are of another
+// CRD.
+func (w *World) unknown(typ string, incarnation int, at time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.types[typ].unknownLocked(w, incarnation, at)
+}
+
+func (t *typeTruth) unknownLocked(w *World, incarnation int, at time.Time) bool {
+	crd := t.incarnations[incarnation]
+	if incarnation == 0 || crd.aggregated || w.hidden.IsZero() || at.Before(w.hidden) {
+		return false
+	}
+	shown, is := w.shown[crd.UID]
+	return !is || shown.Sub(crd.created) > prompt && at.Before(shown.Add(noticed))
+}
+
+// replacedLate reports whether an object existed while its CRD was unknown to the subject, as [World.unknown] has it, and the subject has not
+// been at rest with that CRD before a time. When the subject learns of the CRD, it deletes what it has got before, of which it can't know the
+// CRD, and adds it again.
+func (w *World) replacedLate(o Object, at time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[o.Type]
+	known := t.incarnations[o.Incarnation].known
+	return (known.IsZero() || at.Before(known)) && t.unknownLocked(w, o.Incarnation, o.States[0].At)
 }
 
 // rewound reports whether, at a time, the subject may not have noticed yet that an earlier state of a type has been restored.

@@ -195,6 +195,7 @@ func (w *writer) define(ctx context.Context, op Op) error {
 		}
 		crd.Object["spec"].(map[string]any)["conversion"] = w.converter.conversion(typ)
 	}
+	i.created = time.Now()
 	created, err := w.client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{})
 	if err != nil {
 		return err
