@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -180,12 +182,19 @@ func (c *TemporaryCRD) Create(ctx context.Context) (time.Time, error) {
 	})
 }
 
-// Delete deletes the CRD. It returns the time of the watch event for its deletion.
+// Delete deletes the CRD. It returns the time of the watch event for its deletion. Soon after the creation, the server may fail to delete the
+// objects, and would try again after minutes: Delete writes an annotation then, so that it tries at once.
 func (c *TemporaryCRD) Delete(ctx context.Context) (time.Time, error) {
 	if err := c.crds.Delete(ctx, c.Name(), metav1.DeleteOptions{}); err != nil {
 		return time.Time{}, err
 	}
-	return c.await(ctx, func(event watch.EventType, _ *unstructured.Unstructured) bool { return event == watch.Deleted })
+	return c.await(ctx, func(event watch.EventType, crd *unstructured.Unstructured) bool {
+		if event != watch.Deleted && hasCondition(crd, func(c map[string]any) bool { return c["reason"] == "InstanceDeletionFailed" }) {
+			body := fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":%q}}}`, time.Now().Format(time.RFC3339Nano))
+			_, _ = c.crds.Patch(ctx, c.Name(), types.MergePatchType, body, metav1.PatchOptions{}) // the CRD may be gone now
+		}
+		return event == watch.Deleted
+	})
 }
 
 func (c *TemporaryCRD) await(ctx context.Context, of func(watch.EventType, *unstructured.Unstructured) bool) (time.Time, error) {
@@ -207,11 +216,10 @@ func (c *TemporaryCRD) await(ctx context.Context, of func(watch.EventType, *unst
 
 // Established reports whether the condition Established of a CRD is true.
 func Established(crd *unstructured.Unstructured) bool {
+	return hasCondition(crd, func(c map[string]any) bool { return c["type"] == "Established" && c["status"] == "True" })
+}
+
+func hasCondition(crd *unstructured.Unstructured, matches func(map[string]any) bool) bool {
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
-	for _, condition := range conditions {
-		if c, ok := condition.(map[string]any); ok && c["type"] == "Established" && c["status"] == "True" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(conditions, func(c any) bool { fields, is := c.(map[string]any); return is && matches(fields) })
 }
