@@ -316,8 +316,13 @@ func TestWithShard_StatusHasTheGroup(t *testing.T) {
 		for i := range 40 {
 			create(t, cluster, widgets, "ns", fmt.Sprintf("o%02d", i))
 		}
+		ofThird := leases.Client()
 		join := func(identity string) *sharding.Member {
-			member, err := sharding.Join(t.Context(), leases.Client(), sharding.Config{Namespace: "ns", Name: "widgets", Identity: identity})
+			client := leases.Client()
+			if identity == "third" {
+				client = ofThird
+			}
+			member, err := sharding.Join(t.Context(), client, sharding.Config{Namespace: "ns", Name: "widgets", Identity: identity})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -367,9 +372,17 @@ func TestWithShard_StatusHasTheGroup(t *testing.T) {
 		}
 		stuck.Stop()
 		time.Sleep(15 * time.Second)
-		if got := third(); got.Awaited != 0 || got.Owners != nil || got.Slots < sharding.SlotCount/5 {
+		if got := third(); got.Awaited != 0 || got.Owners != nil || got.Slots < sharding.SlotCount/5 || got.Err != "" {
 			t.Errorf("after it has let go: %+v", got)
 		}
+		ofThird.SetFault(func(verb string) (before, after error) {
+			return errors.New(verb + " does not work"), nil
+		})
+		time.Sleep(15 * time.Second)
+		if got := third(); got.Reason != string(sharding.ReasonNotRenewed) || got.Err != "list leases in namespace ns: list does not work" {
+			t.Errorf("without its Lease: %+v", got)
+		}
+		ofThird.SetFault(nil)
 	})
 }
 

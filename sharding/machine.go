@@ -46,6 +46,23 @@ const (
 	remove                  // of the record, if the stored version is that of the record
 )
 
+// writesOwn reports whether the requests write the Lease of the member.
+func (v verb) writesOwn() bool { return v == create || v == update }
+
+// String returns the verb of the API server.
+func (v verb) String() string {
+	switch v {
+	case list:
+		return "list"
+	case create:
+		return "create"
+	case remove:
+		return "delete"
+	default:
+		return "update"
+	}
+}
+
 // request is a request that the machine wants to be sent.
 type request struct {
 	verb    verb
@@ -139,7 +156,9 @@ type machine struct {
 	leaving, left bool
 	alone         bool // the Lease is released, and there is no other one
 	reason        Reason
-	err           error // of the last request, or the end
+	err           error // of the last request that failed, until one of its kind has succeeded
+	failing       verb  // the kind of the request of err
+	failingSince  time.Duration
 	inUse         bool
 }
 
@@ -286,7 +305,6 @@ func (m *machine) succeeded(now instant, version, uid string) {
 	is := m.inFlight
 	m.inFlight = 0
 	m.listDue = true
-	m.err = nil
 	if is == remove || is == release {
 		m.removed()
 		return
@@ -313,6 +331,9 @@ func (m *machine) confirm() {
 		m.acked = m.written.write
 		m.grant.until = m.writtenAt.add(m.renew)
 	}
+	if m.failing.writesOwn() {
+		m.err = nil
+	}
 }
 
 // failed records that the last request failed.
@@ -331,7 +352,10 @@ func (m *machine) failed(now instant, how failure, err error) {
 		m.conflicts++
 	}
 	if how == unknown || m.conflicts > 1 { // one conflict is normal after a lost response
-		m.err = err
+		if m.err == nil {
+			m.failingSince = now.mono
+		}
+		m.err, m.failing = err, is
 		m.retryAt = m.sent.mono + m.period()
 	}
 }
@@ -349,7 +373,10 @@ func (m *machine) period() time.Duration {
 // listed records the response to a list: the Leases of the group, in the order of their names.
 func (m *machine) listed(now instant, records []*record) {
 	m.tick(now)
-	m.inFlight, m.listDue, m.sure, m.err = 0, false, true, nil
+	m.inFlight, m.listDue, m.sure = 0, false, true
+	if !m.failing.writesOwn() {
+		m.err = nil
+	}
 	own := m.merge(now, records)
 	if m.observeOwn(now, own); m.left || m.waitsForPredecessor() {
 		m.pollAt = now.mono + m.period()

@@ -706,19 +706,61 @@ func TestMachine_RepeatsFailedRequests(t *testing.T) {
 		t.Errorf("repeats after %v", gap)
 	}
 	r.answer(0)
-	if r.err != nil {
-		t.Errorf("error %v after a success", r.err)
+	if r.err == nil {
+		t.Error("the list has ended the error of the update")
 	}
-	// Lists fail, and the Lease is renewed.
 	r.sends(update)
 	r.answer(0)
+	if r.err != nil {
+		t.Errorf("error %v after an update", r.err)
+	}
+	// Lists fail, and the Lease is renewed.
+	failing := r.now
 	for range 10 {
 		r.sends(list)
 		r.failed(r.clock(), unknown, errors.New("refused"))
 		r.sends(update)
 		r.answer(0)
+		if r.err == nil || r.failingSince != failing {
+			t.Fatalf("error %v, since %v, want since %v", r.err, r.failingSince, failing)
+		}
 	}
 	r.owns(allSlots())
+	r.sends(list)
+	r.answer(0)
+	if r.err != nil {
+		t.Errorf("error %v after a list", r.err)
+	}
+}
+
+// The error of a write ends when a list shows that it was executed, and that of a release, which another member may have done, by any list.
+func TestMachine_ListsEndErrorsOfWrites(t *testing.T) {
+	r := newRig(t)
+	r.cycle()
+	r.execute(r.sends(update))
+	r.refuse()
+	r.sends(list)
+	r.answer(0)
+	if r.err != nil {
+		t.Errorf("error %v of a write that was executed", r.err)
+	}
+	r.store(other("zombie", Slots{}))
+	for r.inFlight != release {
+		if sent, wait := r.next(r.clock()); sent.verb == 0 {
+			r.now += wait
+		} else if sent.verb != release {
+			r.answer(0)
+		}
+	}
+	r.refuse()
+	if r.err == nil {
+		t.Error("no error of a release")
+	}
+	r.sends(list)
+	r.answer(0)
+	if r.err != nil {
+		t.Errorf("error %v of a release after a list", r.err)
+	}
 }
 
 // A Lease of this name that has lost its label is not in any list, and can't be created.

@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gvrkit/gvrkit/internal/broadcast"
+	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
 // Member is a member of a group of processes, and the shard that it has now. It is safe for concurrent use.
@@ -260,18 +261,22 @@ func (m *Member) run(ctx, requests context.Context) {
 type logLine struct {
 	generation uint64
 	reason     Reason
+	failing    bool // requests have failed for RenewDeadline, and that has no line of its own
 }
 
-// log writes a line if the slots or the reason have changed since the last one.
+// log writes a line if the slots or the reason have changed since the last one, or if requests fail for long.
 func (m *Member) log(last logLine) logLine {
 	m.mu.Lock()
-	line := logLine{m.machine.grant.generation, m.machine.reason}
 	slots, err := m.machine.grant.slots, m.machine.err
+	line := logLine{generation: m.machine.grant.generation, reason: m.machine.reason}
+	line.failing = err != nil && !line.reason.unexpected() && m.now().mono-m.machine.failingSince >= m.cfg.RenewDeadline
 	m.mu.Unlock()
 	switch {
 	case line == last:
 	case line.reason != last.reason && line.reason.unexpected():
 		m.logger.Error(err, "The member of a shard has let its slots go", "reason", line.reason)
+	case line.failing && !last.failing:
+		m.logger.Error(err, "The requests of the member of a shard for Leases fail", "reason", line.reason)
 	default:
 		m.logger.V(2).Info("The slots of a shard have changed", "slots", slots.Len(), "generation", line.generation, "reason", line.reason)
 	}
@@ -292,11 +297,15 @@ func (m *Member) respond(r response) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
-	switch how := m.machine.inFlight; {
-	case r.err != nil && how != list && isConflict(r.err):
-		m.machine.failed(now, conflict, r.err)
-	case r.err != nil:
-		m.machine.failed(now, unknown, r.err)
+	how, err := m.machine.inFlight, error(nil)
+	if r.err != nil {
+		err = &RequestError{Verb: how.String(), Namespace: m.cfg.Namespace, Err: errtext.Clean(r.err)}
+	}
+	switch {
+	case err != nil && how != list && isConflict(r.err):
+		m.machine.failed(now, conflict, err)
+	case err != nil:
+		m.machine.failed(now, unknown, err)
 	case how == list:
 		m.machine.listed(now, r.records)
 		m.listed = r.leases

@@ -3,6 +3,7 @@ package sharding
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -15,8 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
@@ -156,6 +160,65 @@ func TestMember_LeaseIsReadable(t *testing.T) {
 		}
 		leave(t, m)
 	})
+}
+
+// A member that may not use Leases says so in its status and, after RenewDeadline, once in the log.
+func TestMember_SaysWhyItGetsNoSlots(t *testing.T) {
+	for _, forbidden := range []string{"list", "create", "update"} {
+		t.Run(forbidden, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lines := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+				logged := func() int {
+					text := lines.GetSink().(ktesting.Underlier).GetBuffer().String()
+					return strings.Count(text, "allow the member to")
+				}
+				c := fakecluster.NewLeaseServer().Client()
+				cause := apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("no"))
+				c.SetFault(func(verb string) (before, after error) {
+					if verb == forbidden {
+						return cause, nil
+					}
+					return nil, nil
+				})
+				m, err := Join(klog.NewContext(t.Context(), lines), c, config("a"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(9 * time.Second)
+				if logged() > 0 {
+					t.Error("it has written to the log before RenewDeadline")
+				}
+				for range 100 {
+					time.Sleep(300 * time.Millisecond)
+					var failed *RequestError
+					if err := m.Status().Err; !errors.As(err, &failed) || failed.Verb != forbidden || failed.Namespace != "ns" || !apierrors.IsForbidden(err) {
+						t.Fatalf("error %v", err)
+					}
+				}
+				if got := logged(); got != 1 {
+					t.Errorf("%d lines in the log", got)
+				}
+				c.SetFault(nil)
+				waitFor(t, m, has(all))
+				time.Sleep(3 * time.Second)
+				if err := m.Status().Err; err != nil {
+					t.Errorf("error %v, and all requests succeed", err)
+				}
+				leave(t, m)
+			})
+		})
+	}
+}
+
+func TestRequestError_SaysWhatToDo(t *testing.T) {
+	forbidden := &RequestError{Verb: "list", Namespace: "ns", Err: apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("no"))}
+	if got, want := forbidden.Error(), `list leases in namespace ns: leases.coordination.k8s.io is forbidden: no: allow the member to create, update, list and delete leases there`; got != want {
+		t.Errorf("text %q, want %q", got, want)
+	}
+	other := &RequestError{Verb: "update", Namespace: "ns", Err: io.ErrUnexpectedEOF}
+	if got, want := other.Error(), "update leases in namespace ns: unexpected EOF"; got != want || !errors.Is(other, io.ErrUnexpectedEOF) {
+		t.Errorf("text %q, want %q", got, want)
+	}
 }
 
 func TestMember_ConflictsAreNoFailures(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Reason says why a member acts on no slots, or waits.
@@ -50,7 +52,7 @@ type Status struct {
 	// time of the last change of Reason.
 	Reason Reason
 	Since  time.Time
-	// Err is the error of the last request, and nil after a successful list.
+	// Err is the [*RequestError] of the last request that failed, until one of its kind has succeeded.
 	Err error
 	// WaitsFor has the names of the followers that have not let go slots of LettingGo.
 	WaitsFor []string
@@ -84,6 +86,25 @@ func (e *IdentityError) Error() string {
 
 // Is reports whether target is ErrIdentityInUse.
 func (e *IdentityError) Is(target error) bool { return target == ErrIdentityInUse }
+
+// RequestError is the error of a request for Leases. It unwraps to the error of client-go.
+type RequestError struct {
+	Verb      string // list, create, update or delete
+	Namespace string // of the Leases
+	Err       error
+}
+
+// Error implements error.
+func (e *RequestError) Error() string {
+	text := fmt.Sprintf("%s leases in namespace %s: %v", e.Verb, e.Namespace, e.Err)
+	if apierrors.IsForbidden(e.Err) {
+		text += ": allow the member to create, update, list and delete leases there"
+	}
+	return text
+}
+
+// Unwrap returns the error of client-go.
+func (e *RequestError) Unwrap() error { return e.Err }
 
 // LeaveError is the error of a member that has stopped without saying so in its Lease. Other members wait until
 // the Lease expires. It unwraps to the cause.

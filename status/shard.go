@@ -29,6 +29,8 @@ type Shard struct {
 	Owners []string `json:"owners,omitempty"`
 	// Reason is the sharding.Reason for which the member acts on no slots, or waits.
 	Reason string `json:"reason,omitempty"`
+	// Err is the error of the member's requests for Leases, which says what to do. It is empty if they succeed.
+	Err string `json:"err,omitempty"`
 }
 
 // Text describes the shard in words.
@@ -51,6 +53,9 @@ func (s *Shard) Text() string {
 	}
 	if s.Reason != "" {
 		text += "; " + s.Reason
+	}
+	if s.Err != "" {
+		text += "; " + s.Err
 	}
 	if s.Moved > 0 {
 		text += fmt.Sprintf("; %d objects have moved to other processes", s.Moved)

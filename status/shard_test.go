@@ -12,6 +12,7 @@ func TestShard_Text(t *testing.T) {
 		"slots 0-63":                          {Held: "0-63", Slots: 64},
 		"a: slots 0-62; is loading 63":        {Member: "a", Held: "0-62", Slots: 63, Loading: "63", Waiting: 1},
 		"a: no slots; waits for 3,5; Joining": {Member: "a", Pending: "3,5", Awaited: 2, Reason: "Joining"},
+		"a: no slots; Joining; list leases in namespace ns: no": {Member: "a", Reason: "Joining", Err: "list leases in namespace ns: no"},
 		"a: slots 0; waits for 3, of b, c; 7 objects have moved to other processes": {
 			Member: "a", Held: "0", Slots: 1, Pending: "3", Awaited: 1, Owners: []string{"b", "c"}, Moved: 7,
 		},

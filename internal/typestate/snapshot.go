@@ -193,6 +193,9 @@ func shardOf(shard *source.ShardState) *status.Shard {
 // inGroup sets the fields of s that a group has.
 func inGroup(s *status.Shard, group sharding.Status) {
 	s.Member, s.Pending, s.Awaited, s.Reason = group.Identity, group.Pending.String(), group.Pending.Len(), string(group.Reason)
+	if group.Err != nil {
+		s.Err = group.Err.Error()
+	}
 	for _, other := range group.Members {
 		if !other.Expired && !other.Claims.Intersect(group.Pending).Empty() {
 			s.Owners = append(s.Owners, other.Identity)
