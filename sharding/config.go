@@ -3,6 +3,7 @@ package sharding
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ type Config struct {
 	// killed waits until the Lease of that one has expired, and gets its seat if it is free.
 	Identity string
 	// LeaseDuration is how long other members wait for a member that does not renew its Lease, in whole
-	// seconds. The default is 15 seconds.
+	// seconds, at most 2^31-1. The default is 15 seconds.
 	LeaseDuration time.Duration
 	// RenewDeadline is how long a member acts on its slots after the last renewal of its Lease. The default is
 	// two thirds of LeaseDuration. It must be at most LeaseDuration minus ClockSkew.
@@ -50,9 +51,11 @@ type Config struct {
 
 // withDefaults returns the configuration with its defaults, or the errors of its fields.
 func (c Config) withDefaults() (Config, error) {
+	const longest = math.MaxInt32 * time.Second // leaseDurationSeconds is an int32
 	if c.LeaseDuration == 0 {
 		c.LeaseDuration = 15 * time.Second
 	}
+	given := c // without what is derived from other fields
 	if c.RenewDeadline == 0 {
 		c.RenewDeadline = c.LeaseDuration * 2 / 3
 	}
@@ -78,13 +81,17 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	report(c.Identity == "", "Identity", "it is empty")
 	report(len(c.Identity) > 253, "Identity", "it has more than 253 bytes")
-	report(c.LeaseDuration < time.Second || c.LeaseDuration%time.Second != 0, "LeaseDuration",
-		fmt.Sprintf("%v is not a positive number of whole seconds", c.LeaseDuration))
-	report(c.ClockSkew < 0, "ClockSkew", fmt.Sprintf("%v is negative", c.ClockSkew))
-	report(c.RenewDeadline <= 0, "RenewDeadline", fmt.Sprintf("%v is not positive", c.RenewDeadline))
+	whole := c.LeaseDuration >= time.Second && c.LeaseDuration%time.Second == 0
+	report(!whole, "LeaseDuration", fmt.Sprintf("%v is not a positive number of whole seconds", c.LeaseDuration))
+	report(whole && c.LeaseDuration > longest, "LeaseDuration", fmt.Sprintf("%v is more than %v", c.LeaseDuration, longest))
+	report(given.ClockSkew < 0, "ClockSkew", fmt.Sprintf("%v is negative", c.ClockSkew))
+	report(given.RenewDeadline < 0, "RenewDeadline", fmt.Sprintf("%v is not positive", c.RenewDeadline))
+	report(given.RetryPeriod < 0, "RetryPeriod", fmt.Sprintf("%v is not positive", c.RetryPeriod))
+	if len(problems) > 0 {
+		return c, errors.Join(problems...)
+	}
 	report(c.RenewDeadline > c.LeaseDuration-c.ClockSkew, "RenewDeadline",
 		fmt.Sprintf("%v is more than LeaseDuration minus ClockSkew, %v", c.RenewDeadline, c.LeaseDuration-c.ClockSkew))
-	report(c.RetryPeriod <= 0, "RetryPeriod", fmt.Sprintf("%v is not positive", c.RetryPeriod))
 	report(c.RenewDeadline <= c.RetryPeriod+c.RetryPeriod/5, "RetryPeriod",
 		fmt.Sprintf("1.2 times %v is not less than RenewDeadline, %v", c.RetryPeriod, c.RenewDeadline))
 	return c, errors.Join(problems...)

@@ -2,6 +2,7 @@ package sharding
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +41,13 @@ func TestConfig_NamesTheFieldsThatAreWrong(t *testing.T) {
 		{func(c *Config) { c.ClockSkew = -1 }, []string{"ClockSkew"}},
 		{func(c *Config) { c.ClockSkew = 6 * time.Second }, []string{"RenewDeadline"}},
 		{func(c *Config) { c.LeaseDuration = 15500 * time.Millisecond }, []string{"LeaseDuration"}},
+		{func(c *Config) { c.LeaseDuration = math.MaxInt32 * time.Second }, nil},
+		{func(c *Config) { c.LeaseDuration = (math.MaxInt32 + 1) * time.Second }, []string{"LeaseDuration"}},
+		{func(c *Config) {
+			*c = Config{Namespace: "ns", Name: "widgets", Identity: "me", LeaseDuration: -time.Second}
+		}, []string{"LeaseDuration"}},
+		{func(c *Config) { *c = Config{Namespace: "ns", Name: "widgets", Identity: "me", ClockSkew: -1} }, []string{"ClockSkew"}},
+		{func(c *Config) { *c = Config{Namespace: "ns", Name: "widgets", Identity: "me", RenewDeadline: -1} }, []string{"RenewDeadline"}},
 		{func(c *Config) { c.Namespace, c.Name, c.Identity = "", "a/b", "" }, []string{"Namespace", "Name", "Identity"}},
 		{func(c *Config) { c.Identity = strings.Repeat("x", 254) }, []string{"Identity"}},
 		{func(c *Config) { c.Identity = "Host_1/2" }, nil},

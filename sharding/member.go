@@ -25,7 +25,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
-// Member is a member of a group of processes, and the shard that it has now. It is safe for concurrent use.
+// Member is a member of a group of processes, and the shard that it has now. [Join] returns one; the zero Member can't be used. It is safe for
+// concurrent use.
 type Member struct {
 	cfg     Config
 	leases  coordinationclient.LeaseInterface
@@ -51,8 +52,10 @@ type Member struct {
 var _ Shard = (*Member)(nil)
 
 var (
+	errTampered   = errors.New("another program has deleted or changed the Lease of the member: let only members write Leases of the group")
 	errNilContext = errors.New("sharding: the context is nil")
 	errNilClient  = errors.New("sharding: the client is nil; pass a clientset of client-go")
+	errNoVersion  = errors.New("the server has returned a Lease without a resourceVersion, as fake clientsets do: use a real API server in tests, or sharding.Static")
 )
 
 // Join makes this process a member of a group, whose members share all slots. It returns at once, with a
@@ -167,7 +170,7 @@ func (m *Member) wake() {
 // the member has ended. Owns returns false at once. If ctx ends before, the member ends without saying
 // so in its Lease, which other members then wait for, and Leave returns a [*LeaveError]. If the context of Join
 // has ended, the member waits for RenewDeadline at most. Otherwise give ctx a limit: if the API server rejects the requests or does not respond,
-// Leave waits until ctx ends. After the first call, Leave returns the same error. An event handler
+// Leave waits until ctx ends. A member that has not sent a request for a Lease of its own leaves at once. After the first call, Leave returns the same error. An event handler
 // that calls it waits for itself, since its informer is a follower.
 func (m *Member) Leave(ctx context.Context) error {
 	if ctx == nil {
@@ -189,6 +192,7 @@ func (m *Member) leave() {
 	defer m.mu.Unlock()
 	if !m.machine.leaving && !m.machine.left {
 		m.machine.leave()
+		m.machine.left = m.machine.stored.version == "" && m.machine.written.write == 0 // there is no Lease
 		m.publishLocked()
 	}
 	m.wake()
@@ -233,6 +237,7 @@ func (m *Member) run(ctx, requests context.Context) {
 		logged = m.log(logged)
 		if left {
 			m.ended = m.end()
+			m.abandon(nil) // a list may hang
 			return
 		}
 		if request.verb != 0 {
@@ -274,13 +279,29 @@ func (m *Member) log(last logLine) logLine {
 	switch {
 	case line == last:
 	case line.reason != last.reason && line.reason.unexpected():
-		m.logger.Error(err, "The member of a shard has let its slots go", "reason", line.reason)
+		m.logger.Error(m.causeOf(line.reason, err), "The member of a shard has let its slots go", "reason", line.reason)
 	case line.failing && !last.failing:
 		m.logger.Error(err, "The requests of the member of a shard for Leases fail", "reason", line.reason)
 	default:
 		m.logger.V(2).Info("The slots of a shard have changed", "slots", slots.Len(), "generation", line.generation, "reason", line.reason)
 	}
 	return line
+}
+
+// causeOf returns the error for which a member has let its slots go. Err is that of its last request.
+func (m *Member) causeOf(reason Reason, err error) error {
+	switch reason {
+	case ReasonIdentityInUse:
+		return m.identityError()
+	case ReasonLeaseDeleted, ReasonLeaseChanged:
+		return errTampered
+	default:
+		return err
+	}
+}
+
+func (m *Member) identityError() *IdentityError {
+	return &IdentityError{Namespace: m.cfg.Namespace, Lease: m.machine.name, Identity: m.cfg.Identity}
 }
 
 // step asks the machine what to do.
@@ -369,6 +390,9 @@ func (m *Member) send(ctx context.Context, r request) response {
 	if err != nil || r.verb == release {
 		return response{err: err}
 	}
+	if stored.ResourceVersion == "" {
+		return response{err: errNoVersion}
+	}
 	return response{lease: stored}
 }
 
@@ -397,6 +421,9 @@ func (m *Member) list(ctx context.Context) response {
 	r := response{leases: leases.Items}
 	for i := range leases.Items {
 		of := newRecord(&leases.Items[i])
+		if of.version == "" {
+			return response{err: errNoVersion}
+		}
 		if of.name == m.machine.name {
 			r.lease = &leases.Items[i]
 		}
@@ -411,7 +438,7 @@ func (m *Member) end() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.machine.inUse {
-		return &IdentityError{Namespace: m.cfg.Namespace, Lease: m.machine.name, Identity: m.cfg.Identity}
+		return m.identityError()
 	}
 	m.machine.reason = ReasonLeft
 	m.publishLocked()

@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
@@ -377,6 +378,52 @@ func TestMember_NilArgumentsAreErrors(t *testing.T) {
 			t.Error("the member has let slots go")
 		}
 		leave(t, a)
+	})
+}
+
+// There is nothing to wait for if the member has no Lease.
+func TestMember_LeavesAtOnceBeforeItHasALease(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		ruin func(c *fakecluster.LeaseClient)
+	}{
+		{"lists hang", func(c *fakecluster.LeaseClient) { c.SetHang(true) }},
+		{"lists fail", func(c *fakecluster.LeaseClient) {
+			c.SetFault(func(string) (before, after error) { return errors.New("no"), nil })
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := fakecluster.NewLeaseServer()
+				c := s.Client()
+				tc.ruin(c)
+				m := join(t, c, "a")
+				time.Sleep(time.Minute + time.Second)
+				begun := time.Now()
+				if err := m.Leave(t.Context()); err != nil || time.Since(begun) > 0 || m.Status().Reason != ReasonLeft || s.Count() > 0 {
+					t.Errorf("after %v, error %v, reason %s", time.Since(begun), err, m.Status().Reason)
+				}
+			})
+		})
+	}
+}
+
+// client-go's fake clientset does not version objects: all writes would seem to be of one version.
+func TestMember_RefusesServersWithoutVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := Join(t.Context(), fake.NewClientset(), config("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if status := m.Status(); !errors.Is(status.Err, errNoVersion) || !m.View().Slots.Empty() {
+			t.Errorf("status %+v", status)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := m.Leave(ctx); !errors.Is(err, errNoVersion) {
+			t.Errorf("Leave: %v", err)
+		}
 	})
 }
 
