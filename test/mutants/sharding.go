@@ -105,7 +105,7 @@ var ofSharding = []table{
 		// Configurations.
 		{"RenewDeadline may be LeaseDuration", "Config.withDefaults", replace("c.RenewDeadline > c.LeaseDuration-c.ClockSkew", "c.RenewDeadline > c.LeaseDuration")},
 		{"RetryPeriod may be RenewDeadline", "Config.withDefaults", replace("c.RenewDeadline <= c.RetryPeriod+c.RetryPeriod/5", "c.RenewDeadline < c.RetryPeriod")},
-		{"LeaseDuration may have fractions of a second", "Config.withDefaults", never("c.LeaseDuration%time.Second != 0")},
+		{"LeaseDuration may have fractions of a second", "Config.withDefaults", always("c.LeaseDuration%time.Second == 0")},
 		// Members.
 		{"a stopped follower still counts", "Follower.Stop", drop("f.member.settleLocked()")},
 		{"one follower of several lets go for all", "Member.settleLocked", replace("min(settled, f.letGo)", "f.letGo")},
@@ -120,6 +120,13 @@ var ofSharding = []table{
 		{"a Lease is deleted that was renewed", "Member.send", drop("ResourceVersion: &r.record.version")},
 		{"labels of other programs are removed", "Member.stored", replace("m.lastLease.ResourceVersion == r.version", `r.version == ""`)},
 		{"a Lease is released without what other programs have written to it", "Member.stored", never("l.ResourceVersion == r.version")},
+		{"a list ends the error of a write", "machine.listed", always("!m.failing.writesOwn()")},
+		{"the error of a write stays", "machine.confirm", never("m.failing.writesOwn()")},
+		{"each failure is the first one", "machine.failed", always("m.err == nil")},
+		{"requests that fail for a moment are logged", "Member.log", replace("m.cfg.RenewDeadline", "0")},
+		{"a member without a Lease waits to leave", "Member.leave", replace(`m.machine.stored.version == "" && m.machine.written.write == 0`, "false")},
+		{"Leases without versions are used", "Member.list", never(`of.version == ""`)},
+		{"LeaseDuration may be longer than a Lease can say", "Config.withDefaults", never("c.LeaseDuration > longest")},
 		{"the Lease of a member that has left has a holder", "record.writeTo", never("*l.Spec.HolderIdentity != r.identity")},
 	}},
 }

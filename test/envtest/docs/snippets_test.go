@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -190,14 +191,46 @@ func _(ours func() dynamicinformer.DynamicSharedInformerFactory) {
 
 // docs/scale.md
 
-//nolint:ineffassign,staticcheck // the docs leave errors to the reader
-func _(ctx context.Context, cfg *rest.Config, shard sharding.Shard, widgets schema.GroupVersionResource, handler dynamicinformer.MovedHandler,
-	write func(context.Context, *unstructured.Unstructured) error,
-) (err error) {
-	factory, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithShard(shard)) // of sharding.Static or sharding.Join
+// run shares the widgets with the other members of the group until ctx ends.
+func run(ctx context.Context, cfg *rest.Config, widgets schema.GroupVersionResource, handler dynamicinformer.MovedHandler) (err error) {
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	member, err := sharding.Join(context.WithoutCancel(ctx), client, sharding.Config{ // the end of ctx must not end it before the informers
+		Namespace: "default", Name: "widget-controller", Identity: os.Getenv("POD_NAME"),
+	})
+	if err != nil {
+		return err // the configuration is invalid; requests are sent later, and repeated
+	}
+	factory, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithShard(member)) // or a shard of sharding.Static
+	if err != nil {
+		return errors.Join(err, member.Leave(ctx))
+	}
+	defer func() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+		defer cancel()
+		err = errors.Join(err, factory.Shutdown(ending), member.Leave(ending)) // in this order: the member waits for handlers
+	}()
+	factory.Start(ctx)
 	lease, err := factory.Acquire(ctx, widgets)
-	_, err = lease.AddEventHandler(handler) // OnMoved: another process has the object now, or will have it
+	if err != nil {
+		return err
+	}
+	if _, err := lease.AddEventHandler(handler); err != nil { // OnMoved: another process has the object now, or will have it
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-member.Done(): // it can't go on, such as if another process has its identity
+		return member.Err()
+	}
+}
 
+var _ = run
+
+func _(ctx context.Context, shard sharding.Shard, write func(context.Context, *unstructured.Unstructured) error) {
 	reconcile := func(ctx context.Context, obj *unstructured.Unstructured) error {
 		if !shard.Owns(obj.GetUID()) {
 			return nil // another process has the object now, or will have it
@@ -205,7 +238,6 @@ func _(ctx context.Context, cfg *rest.Config, shard sharding.Shard, widgets sche
 		return write(ctx, obj)
 	}
 	fmt.Println(reconcile(ctx, nil))
-	return err
 }
 
 func _(ctx context.Context, client kubernetes.Interface) error {
