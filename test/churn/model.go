@@ -217,7 +217,7 @@ func (c *checker) successor(e Event, o Object) {
 			(c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation) || c.world.unknown(o.Type, o.Incarnation, e.At)) {
 			continue
 		}
-		c.report(Generations, e, "it is of type %d, and the handler has %s of type %d", o.Incarnation, key, other.incarnation)
+		c.report(Generations, e, "it is of type %d, and the handler has %s of type %d; %s", o.Incarnation, key, other.incarnation, c.world.news(o))
 		return
 	}
 }
@@ -290,7 +290,7 @@ func (c *checker) deleted(e Event, o Object) {
 		justified, c.again[o.UID] = true, true
 	}
 	if !justified && !c.world.returned(c.view.Type, e.At) && c.world.servedAtFirst(o.Type, o.Incarnation, c.view.Version) {
-		c.report(Justified, e, "the object exists and is selected: %s", o.versions())
+		c.report(Justified, e, "the object exists and is selected: %s; %s", o.versions(), c.world.news(o))
 	}
 }
 

@@ -528,6 +528,18 @@ func (t *typeTruth) unknownLocked(w *World, incarnation int, at time.Time) bool 
 	return !is || shown.Sub(crd.created) > prompt && at.Before(shown.Add(noticed))
 }
 
+// news says when the CRD of an object was created, and when the subject was sent it.
+func (w *World) news(o Object) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	crd := w.types[o.Type].incarnations[o.Incarnation]
+	sent := "not sent to the subject"
+	if at, is := w.shown[crd.UID]; is {
+		sent = "sent to the subject at " + at.Format(clock)
+	}
+	return fmt.Sprintf("its CRD was created at %s and %s", crd.created.Format(clock), sent)
+}
+
 // replacedLate reports whether an object existed while its CRD was unknown to the subject, as [World.unknown] has it, and the subject has not
 // been at rest with that CRD before a time. When the subject learns of the CRD, it deletes what it has got before, of which it can't know the
 // CRD, and adds it again.
