@@ -211,6 +211,9 @@ func (a *aggregated) register(ctx context.Context, version string) error {
 		if apierrors.IsNotFound(err) {
 			_, err = a.client.Resource(apiServices).Create(ctx, obj, metav1.CreateOptions{})
 		}
+		if apierrors.IsAlreadyExists(err) { // the API server has created it for the CRD meanwhile
+			return false, nil
+		}
 		return err == nil, err
 	})
 }
