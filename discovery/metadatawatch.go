@@ -57,7 +57,6 @@ type metadataWatch struct {
 	text    string                     // of the error of current
 	opened  time.Time                  // the start of the watch; zero: there was none since the last list
 	until   time.Time                  // when the server ends the watch
-	rewound bool                       // the server's resourceVersion is below that of the last list or event
 	stop    func()                     // ends the watch
 	failed  atomic.Pointer[watchError] // of the last request, or of an event of the watch
 }
@@ -228,9 +227,7 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 	defer cancel()
 	asked, end := newAttempt(ctx)
 	defer end(nil)
-	if opts.ResourceVersion == "0" || w.rewound {
-		opts.ResourceVersion = "" // the list of a server that is behind has deleted objects
-	}
+	opts.ResourceVersion = "" // the list of a server that is behind has deleted objects, and one that was restored waits for a later version for seconds
 	w.selectName(&opts)
 	page, err := w.getter.List(asked, opts)
 	switch {
@@ -250,7 +247,6 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 		return nil, err
 	}
 	w.failed.Store(nil)
-	w.rewound = false
 	w.endpoint.recovery.succeeded(w.path)
 	w.permitted()
 	return page, nil
@@ -339,8 +335,7 @@ func (w *metadataWatch) compare(ctx context.Context, version string) error {
 	case err != nil:
 		return err
 	}
-	order, err := resourceversion.CompareResourceVersion(page.ResourceVersion, version)
-	if w.rewound = err == nil && order < 0; w.rewound {
+	if order, err := resourceversion.CompareResourceVersion(page.ResourceVersion, version); err == nil && order < 0 {
 		return errRewound
 	}
 	return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// After a restore of etcd, a watch from a lost version is silent. The documents are the same: only the UID of the CRD shows that
-// it is another type.
+// After a restore of etcd, a watch from a lost version is silent, and a list of that version waits. The documents are the same: only the UID of
+// the CRD shows that it is another type.
 func TestRun_NoticesThatEtcdWasRestored(t *testing.T) {
 	for name, lasted := range map[string]time.Duration{"after a watch that worked": time.Minute, "after a short watch": time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestRun_NoticesThatEtcdWasRestored(t *testing.T) {
 				w.update(func() { w.endWatches(w.crds, false) })
 				sleep(lasted)
 				w.update(restore)
-				sleep(10 * time.Second)
+				sleep(2 * time.Second)
 				if got := uid(); got != "1" {
 					t.Errorf("UID after the restore = %q, want the old one", got)
 				}

@@ -515,6 +515,14 @@ func (w *memoryServer) RoundTrip(req *http.Request) (*http.Response, error) {
 		body, _ := json.Marshal(w.render(c, name, o, !strings.Contains(req.Header.Get("Accept"), "as=PartialObjectMetadata")))
 		return answer(req, 200, "application/json", body), nil
 	case strings.HasSuffix(class, ".list"):
+		if since, _ := strconv.Atoi(req.URL.Query().Get("resourceVersion")); since > w.rv { // the watch cache waits for that version
+			w.mu.Unlock()
+			time.Sleep(3 * time.Second)
+			w.mu.Lock()
+			res := statusAnswer(req, http.StatusGatewayTimeout, "Timeout")
+			res.Header.Set("Retry-After", "1")
+			return res, nil
+		}
 		items := []any{}
 		for _, name := range slices.Sorted(maps.Keys(c.objs)) {
 			if only == "" || only == name {

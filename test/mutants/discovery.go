@@ -7,6 +7,7 @@ var ofDiscovery = []table{
 		{"watched: documents decide soon while CRDs are watched", "knowledge.compare", always("!k.crdsCurrent")},
 		{"absent: a list that is not found is repeated after a minute", "metadataWatch.settle", replace("w.absence.Step()", "w.pace.absent")},
 		{"absent: lists that are not found do not become less frequent", "metadataWatch.settle", replace("w.absence.Step()", "w.pace.denied")},
+		{"rewind: lists of CRDs wait for a lost version", "metadataWatch.listPage", drop(`opts.ResourceVersion = ""`)},
 		{"rewind: the watch of CRDs is not compared", "metadataWatch.compare", replace("order < 0", "order > 1")},
 		{"rewind: a CRD of an earlier generation is the one that was read", "knowledge.putCRD", never("item.Generation < old.Generation")},
 		{"rewind: each watch of CRDs costs a list", "metadataWatch.compare", never("time.Until(w.until) < time.Second")},
