@@ -73,9 +73,13 @@ func manyDeletions(s *scenario) string {
 	const objects = 300
 	w := s.ready(objects)
 	s.undefine(s.crd)
-	s.must("all deletions", func() bool { return s.log.counts().deletes >= objects })
 	s.must("the end of the watch", func() bool { return s.proxy.OpenWatches(s.ofType()) == 0 })
 	s.must("a state", func() bool { _, readable := w.objects(); return !readable })
+	if s.name == "client-go" { // a busy server ends the watch before it has sent all deletions, and nothing brings the others
+		c := s.log.counts()
+		return fmt.Sprintf("%s, %s, and the deletes before the end of the watch; then it says %s; no open watch", count(c.adds, "add"), count(c.updates, "update"), w.state())
+	}
+	s.must("all deletions", func() bool { return s.log.counts().deletes >= objects })
 	return fmt.Sprintf("%s; then it says %s; no open watch", s.log, w.state())
 }
 
