@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/gvrkit/gvrkit/bench/usage"
 	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
@@ -105,7 +104,6 @@ type Size struct{ CRDs, SchemaBytes, Objects int }
 
 // Fill installs CRDs and creates their objects.
 func (c Connection) Fill(ctx context.Context, s Size) error {
-	const settle = 5 * time.Second // until discovery documents have all CRDs
 	client, err := dynamic.NewForConfig(c.Config())
 	if err != nil {
 		return err
@@ -117,9 +115,6 @@ func (c Connection) Fill(ctx context.Context, s Size) error {
 	if err := Each(ctx, batches, func(ctx context.Context, i int) error { // an API server takes about a second for each call
 		return embedded.InstallCRDs(ctx, c.Config(), all[i*len(all)/batches:(i+1)*len(all)/batches]...)
 	}); err != nil {
-		return err
-	}
-	if err := usage.Sleep(ctx, settle); err != nil {
 		return err
 	}
 	return Each(ctx, s.CRDs*s.Objects, func(ctx context.Context, i int) error {

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,17 +13,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
@@ -236,18 +232,6 @@ func installCRD(t *testing.T, server *embedded.Server) {
 		t.Fatal(err)
 	}
 	if err := server.InstallCRDs(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
-	// A busy server lists a new type in its discovery documents later than it serves it.
-	listed := func(ctx context.Context) (bool, error) {
-		resolver, err := discovery.NewForConfig(server.Config())
-		if err != nil {
-			return false, err
-		}
-		_, err = resolver.Resolve(ctx, "ipamblocks")
-		return err == nil, nil
-	}
-	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, listed); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -20,9 +22,9 @@ var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 // installPoll is the interval between two checks of a CRD's status.
 const installPoll = 25 * time.Millisecond
 
-// InstallCRDs applies crds and waits until each is Established and each of its served
-// versions can be listed. This takes up to a second, since the first requests of a new
-// type get 429. It updates an existing CRD. If a CRD is being deleted, it waits until the CRD
+// InstallCRDs applies crds and waits until each is Established, and each of its served
+// versions can be listed and is in the discovery documents, in which a busy server has it later.
+// This takes up to a second, since the first requests of a new type get 429. It updates an existing CRD. If a CRD is being deleted, it waits until the CRD
 // is gone, and creates it again. It returns an error when ctx ends, or at once
 // if a CRD is invalid or another CRD has its names; earlier CRDs are installed then.
 //
@@ -64,8 +66,9 @@ func (d definition) wrap(err error) error {
 
 // installer installs CRDs on one API server.
 type installer struct {
-	crds dynamic.ResourceInterface
-	raw  rest.Interface
+	crds      dynamic.ResourceInterface
+	raw       rest.Interface
+	discovery *discovery.DiscoveryClient
 }
 
 func newInstaller(cfg *rest.Config) (*installer, error) {
@@ -83,7 +86,11 @@ func newInstaller(cfg *rest.Config) (*installer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &installer{crds: client.Resource(crdResource), raw: raw}, nil
+	documents, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	return &installer{crds: client.Resource(crdResource), raw: raw, discovery: documents}, nil
 }
 
 // install installs CRDs, and calls established for each CRD that is Established.
@@ -104,6 +111,7 @@ func install(ctx context.Context, cfg *rest.Config, crds []definition, establish
 			return d.wrap(err)
 		}
 	}
+	var paths []string
 	for _, d := range crds {
 		crd, err := i.waitEstablished(ctx, d.crd.GetName())
 		for _, call := range established {
@@ -117,8 +125,9 @@ func install(ctx context.Context, cfg *rest.Config, crds []definition, establish
 		if err != nil {
 			return d.wrap(err)
 		}
+		paths = append(paths, listPaths(crd)...)
 	}
-	return nil
+	return i.waitDocumented(ctx, paths)
 }
 
 // waitNotTerminating waits until the CRD called name does not exist or is not being deleted.
@@ -162,6 +171,32 @@ func (i *installer) waitListable(ctx context.Context, crd *unstructured.Unstruct
 		if err != nil {
 			return fmt.Errorf("list %s: %w", path, err)
 		}
+	}
+	return nil
+}
+
+// waitDocumented waits until the discovery documents have the resources under paths.
+func (i *installer) waitDocumented(ctx context.Context, paths []string) error {
+	missing := slices.Clone(paths)
+	err := poll(ctx, func() (bool, error) {
+		_, documents, _, err := i.discovery.GroupsAndMaybeResourcesWithContext(ctx)
+		if apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		has := map[string]bool{}
+		for gv, document := range documents {
+			for j := range document.APIResources {
+				has["/apis/"+gv.String()+"/"+document.APIResources[j].Name] = true
+			}
+		}
+		missing = slices.DeleteFunc(missing, func(path string) bool { return has[path] })
+		return len(missing) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("embedded: wait for %q in the discovery documents: %w", missing, err)
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
 var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
@@ -336,5 +337,35 @@ func TestServer_EndsWithItsParent(t *testing.T) {
 		case <-deadline:
 			t.Fatal("a minute after the end of its parent, the server runs or has temporary files")
 		}
+	}
+}
+
+// A busy server has a new type in its discovery documents later than it serves it.
+func TestInstallCRDs_WaitsForDiscovery(t *testing.T) {
+	server := start(t)
+	transport, err := rest.TransportFor(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := faultproxy.Start(server.Config().Host, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := proxy.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	behind := &rest.Config{Host: proxy.URL(), QPS: -1}
+	catchUp := proxy.Inject(nil, faultproxy.StaleDiscovery())
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	err = embedded.InstallCRDs(ctx, behind, crd(t))
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `"/apis/example.com/v1/widgets"`) {
+		t.Errorf("InstallCRDs: %v, want an error that names what the documents do not have", err)
+	}
+	catchUp()
+	if err := embedded.InstallCRDs(t.Context(), behind, crd(t)); err != nil {
+		t.Errorf("InstallCRDs: %v", err)
 	}
 }
