@@ -81,18 +81,19 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	report(c.Identity == "", "Identity", "it is empty")
 	report(len(c.Identity) > 253, "Identity", "it has more than 253 bytes")
+	named := len(problems)
 	whole := c.LeaseDuration >= time.Second && c.LeaseDuration%time.Second == 0
 	report(!whole, "LeaseDuration", fmt.Sprintf("%v is not a positive number of whole seconds", c.LeaseDuration))
 	report(whole && c.LeaseDuration > longest, "LeaseDuration", fmt.Sprintf("%v is more than %v", c.LeaseDuration, longest))
 	report(given.ClockSkew < 0, "ClockSkew", fmt.Sprintf("%v is negative", c.ClockSkew))
 	report(given.RenewDeadline < 0, "RenewDeadline", fmt.Sprintf("%v is not positive", c.RenewDeadline))
 	report(given.RetryPeriod < 0, "RetryPeriod", fmt.Sprintf("%v is not positive", c.RetryPeriod))
-	if len(problems) > 0 {
+	if len(problems) > named { // durations that are derived from a wrong one, or are compared with it, say nothing new
 		return c, errors.Join(problems...)
 	}
 	report(c.RenewDeadline > c.LeaseDuration-c.ClockSkew, "RenewDeadline",
 		fmt.Sprintf("%v is more than LeaseDuration minus ClockSkew, %v", c.RenewDeadline, c.LeaseDuration-c.ClockSkew))
-	report(c.RenewDeadline <= c.RetryPeriod+c.RetryPeriod/5, "RetryPeriod",
+	report(c.RetryPeriod >= c.RenewDeadline || c.RenewDeadline <= c.RetryPeriod+c.RetryPeriod/5, "RetryPeriod",
 		fmt.Sprintf("1.2 times %v is not less than RenewDeadline, %v", c.RetryPeriod, c.RenewDeadline))
 	return c, errors.Join(problems...)
 }

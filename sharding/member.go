@@ -390,9 +390,6 @@ func (m *Member) send(ctx context.Context, r request) response {
 	if err != nil || r.verb == release {
 		return response{err: err}
 	}
-	if stored.ResourceVersion == "" {
-		return response{err: errNoVersion}
-	}
 	return response{lease: stored}
 }
 

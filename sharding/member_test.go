@@ -168,11 +168,7 @@ func TestMember_SaysWhyItGetsNoSlots(t *testing.T) {
 	for _, forbidden := range []string{"list", "create", "update"} {
 		t.Run(forbidden, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				lines := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
-				logged := func() int {
-					text := lines.GetSink().(ktesting.Underlier).GetBuffer().String()
-					return strings.Count(text, "allow the member to")
-				}
+				lines, logged := newLog(t)
 				c := fakecluster.NewLeaseServer().Client()
 				cause := apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("no"))
 				c.SetFault(func(verb string) (before, after error) {
@@ -186,7 +182,7 @@ func TestMember_SaysWhyItGetsNoSlots(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(9 * time.Second)
-				if logged() > 0 {
+				if logged("allow the member to") > 0 {
 					t.Error("it has written to the log before RenewDeadline")
 				}
 				for range 100 {
@@ -196,7 +192,7 @@ func TestMember_SaysWhyItGetsNoSlots(t *testing.T) {
 						t.Fatalf("error %v", err)
 					}
 				}
-				if got := logged(); got != 1 {
+				if got := logged("allow the member to"); got != 1 {
 					t.Errorf("%d lines in the log", got)
 				}
 				c.SetFault(nil)
@@ -206,6 +202,49 @@ func TestMember_SaysWhyItGetsNoSlots(t *testing.T) {
 					t.Errorf("error %v, and all requests succeed", err)
 				}
 				leave(t, m)
+			})
+		})
+	}
+}
+
+// newLog returns a logger, and a function that counts a text in its lines.
+func newLog(t *testing.T) (klog.Logger, func(text string) int) {
+	t.Helper()
+	lines := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	return lines, func(text string) int {
+		return strings.Count(lines.GetSink().(ktesting.Underlier).GetBuffer().String(), text)
+	}
+}
+
+func TestMember_TheLogSaysWhatToDoAboutLostSlots(t *testing.T) {
+	for text, happens := range map[string]struct{ inUse, edited bool }{
+		"let only members write Leases": {edited: true},
+		"give each process its own":     {inUse: true},
+	} {
+		t.Run(text, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := fakecluster.NewLeaseServer()
+				if happens.inUse {
+					first := join(t, s.Client(), "a")
+					waitFor(t, first, has(all))
+					defer leave(t, first)
+				}
+				lines, logged := newLog(t)
+				m, err := Join(klog.NewContext(t.Context(), lines), s.Client(), config("a"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				if happens.edited {
+					s.Edit(m.machine.name, func(l *coordinationv1.Lease) { l.Annotations[SlotsAnnotation] = "" })
+				}
+				time.Sleep(time.Minute)
+				if got := logged(text); got != 1 {
+					t.Errorf("%d lines have %q", got, text)
+				}
+				if err := m.Leave(t.Context()); errors.Is(err, ErrIdentityInUse) != happens.inUse {
+					t.Errorf("Leave: %v", err)
+				}
 			})
 		})
 	}
@@ -415,9 +454,12 @@ func TestMember_RefusesServersWithoutVersions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute)
-		if status := m.Status(); !errors.Is(status.Err, errNoVersion) || !m.View().Slots.Empty() {
-			t.Errorf("status %+v", status)
+		time.Sleep(time.Second)
+		for range 600 {
+			time.Sleep(100 * time.Millisecond)
+			if status := m.Status(); !errors.Is(status.Err, errNoVersion) || !m.View().Slots.Empty() {
+				t.Fatalf("status %+v", status)
+			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

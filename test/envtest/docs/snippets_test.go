@@ -222,10 +222,9 @@ func run(ctx context.Context, cfg *rest.Config, widgets schema.GroupVersionResou
 	}
 	select {
 	case <-ctx.Done():
-		return nil
-	case <-member.Done(): // it can't go on, such as if another process has its identity
-		return member.Err()
+	case <-member.Done(): // it can't go on, such as if another process has its identity; Leave returns why
 	}
+	return nil
 }
 
 var _ = run
