@@ -132,6 +132,7 @@ type Faults struct {
 	active map[string]activeFault
 
 	garbling atomic.Int64 // active faults that change the frames of watches
+	hiding   atomic.Int64 // active faults of requests for CRDs
 }
 
 // activeFault is a fault that has been injected.
@@ -153,15 +154,25 @@ func (f *Faults) Inject(ctx context.Context, op Op) error {
 		return err
 	}
 	f.inject(ctx, op.Arg("name"), match, fault)
+	verbs := faultKinds[op.With["kind"]].verbs
+	hides := slices.Equal(verbs, definitionsOnly)
 	if slices.Contains(garblingKinds, op.With["kind"]) {
-		f.garbling.Add(1)
-		remove := f.active[op.Arg("name")].remove
-		f.active[op.Arg("name")] = activeFault{remove: func() { remove(); f.garbling.Add(-1) }}
+		f.count(op.Arg("name"), &f.garbling)
 	}
-	if verbs := faultKinds[op.With["kind"]].verbs; slices.Equal(verbs, discoveryOnly) || slices.Equal(verbs, definitionsOnly) {
+	if hides {
+		f.count(op.Arg("name"), &f.hiding)
+	}
+	if hides || slices.Equal(verbs, discoveryOnly) {
 		f.active[op.Arg("name")] = activeFault{f.active[op.Arg("name")].remove, true}
 	}
 	return nil
+}
+
+// count counts a fault in active until it is removed.
+func (f *Faults) count(name string, active *atomic.Int64) {
+	active.Add(1)
+	remove := f.active[name].remove
+	f.active[name] = activeFault{remove: func() { remove(); active.Add(-1) }}
 }
 
 // ConcernDiscovery reports whether an active fault concerns requests for discovery documents or CRDs.
@@ -176,6 +187,9 @@ func (f *Faults) ConcernDiscovery() bool {
 
 // Garble reports whether an active fault changes the frames of watches.
 func (f *Faults) Garble() bool { return f.garbling.Load() > 0 }
+
+// Hide reports whether an active fault concerns requests for CRDs.
+func (f *Faults) Hide() bool { return f.hiding.Load() > 0 }
 
 // inject injects a fault. When it is healed, the connections of the requests that match, which
 // the fault may have changed, break: otherwise, a request that hangs would do so for ever.

@@ -259,13 +259,25 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 		want   []Invariant
 	}{
 		{"it is deleted and added again, without the CRD", all, deletedOnce, hidden, nil},
-		{"it is deleted and added again when the CRD comes late", all, deletedOnce, func(s sample) { hidden(s); s.show("second", hour(s, 1)) }, nil},
+		{"it is deleted and added again when the CRD comes late", all, deletedOnce, func(s sample) { hidden(s); s.show("second", hour(s, 1), true) }, nil},
 		{"it is deleted though CRDs could be read", all, deletedOnce, func(sample) {}, []Invariant{Justified, Unique}},
 		{"it is deleted before CRDs could not be read", all, deletedOnce, func(s sample) { s.hide(hour(s, 1)) }, []Invariant{Justified, Unique}},
-		{"the CRD came at once", all, deletedOnce, func(s sample) { hidden(s); created(s, s.begun); s.show("second", s.begun.Add(prompt/2)) }, []Invariant{Justified, Unique}},
-		{"the CRD came late, and before the object", all, deletedOnce, func(s sample) { hidden(s); s.show("second", s.begun.Add(-noticed)) }, []Invariant{Justified, Unique}},
-		{"the subject was at rest with the CRD", all, deletedOnce, func(s sample) { hidden(s); s.show("second", s.begun.Add(noticed)); s.rested(time.Now()) }, []Invariant{Justified, Unique}},
-		{"the subject was at rest before the CRD came", all, deletedOnce, func(s sample) { hidden(s); s.rested(time.Now()); s.show("second", hour(s, 1)) }, nil},
+		{"the CRD came at once", all, deletedOnce, func(s sample) { hidden(s); created(s, s.begun); s.show("second", s.begun.Add(prompt/2), true) }, []Invariant{Justified, Unique}},
+		{"the CRD came late, and before the object", all, deletedOnce, func(s sample) { hidden(s); s.show("second", s.begun.Add(-noticed), true) }, []Invariant{Justified, Unique}},
+		{"the subject was at rest with the CRD", all, deletedOnce, func(s sample) { hidden(s); s.show("second", s.begun.Add(noticed), true); s.rested(time.Now()) }, []Invariant{Justified, Unique}},
+		{"the subject was at rest before the CRD came", all, deletedOnce, func(s sample) { hidden(s); s.rested(time.Now()); s.show("second", hour(s, 1), true) }, nil},
+		{"CRDs were listed again before it came", all, deletedOnce, func(s sample) {
+			hidden(s)
+			s.show("other", s.begun.Add(-time.Minute), false)
+			s.show("second", hour(s, 1), false)
+		}, []Invariant{Justified, Unique}},
+		{"CRDs are hidden after it came late", all, deletedOnce, func(s sample) { s.show("second", s.begun.Add(-noticed/2), false); s.hide(s.begun.Add(-noticed / 4)) }, []Invariant{Justified, Unique}},
+		{"CRDs were listed again after it came", all, deletedOnce, func(s sample) { hidden(s); s.show("second", hour(s, 1), false) }, nil},
+		{"CRDs are hidden after they were listed again", all, deletedOnce, func(s sample) {
+			s.hide(hour(s, -2))
+			s.show("other", hour(s, -1), false)
+			s.hide(s.begun)
+		}, nil},
 		{"the type is on the aggregated server", all, deletedOnce, func(s sample) { hidden(s); s.types["t1"].incarnations[1].aggregated = true }, []Invariant{Justified, Unique}},
 		{"it is deleted twice", all, func(s sample, r *Recorder) { deletedOnce(s, r); r.OnDelete(s.z()); r.OnAdd(s.z(), false) }, hidden, []Invariant{Justified, Unique}},
 		{"it is added twice", all, func(s sample, r *Recorder) { deletedOnce(s, r); r.OnAdd(s.z(), false) }, hidden, []Invariant{Unique, Unique}},
@@ -276,8 +288,8 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 			r.OnDelete(s.x2())
 		}, hidden, []Invariant{Justified}},
 		{"namespaces have objects of two CRDs", set, mixed, hidden, nil},
-		{"namespaces have objects of two CRDs until the CRD comes", set, mixed, func(s sample) { hidden(s); s.show("second", hour(s, 1)) }, nil},
-		{"namespaces have objects of two CRDs after the CRD came", set, mixed, func(s sample) { hidden(s); s.show("second", s.begun.Add(-noticed)) }, []Invariant{Generations}},
+		{"namespaces have objects of two CRDs until the CRD comes", set, mixed, func(s sample) { hidden(s); s.show("second", hour(s, 1), true) }, nil},
+		{"namespaces have objects of two CRDs after the CRD came", set, mixed, func(s sample) { hidden(s); s.show("second", s.begun.Add(-noticed), true) }, []Invariant{Generations}},
 		{"namespaces have objects of two CRDs though CRDs could be read", set, mixed, func(sample) {}, []Invariant{Generations}},
 		{"one list has objects of two CRDs", all, mixed, hidden, []Invariant{Generations}},
 	} {

@@ -156,8 +156,8 @@ func (r *run) open(ctx context.Context) error {
 	r.close = append(r.close, func() { _ = proxy.Close() })
 	r.streams = newStreams()
 	proxy.Inject(func(req faultproxy.Request) bool { return req.Group == r.world.Group }, r.streams.record)
-	proxy.Inject(ofDefinitions, recordDefinitions(r.world))
 	r.faults = NewFaults(proxy, r.world.Group, r.ofType)
+	proxy.Inject(ofDefinitions, recordDefinitions(r.world, r.faults.Hide))
 	r.streams.garbles = r.faults.Garble
 	r.close = append(r.close, func() { r.faults.Heal("") })
 	config := &rest.Config{Host: proxy.URL(), QPS: -1}

@@ -93,17 +93,19 @@ func (s *streams) record(next http.Handler) http.Handler {
 // uid matches the UIDs in JSON.
 var uid = regexp.MustCompile(`"uid":\s*"([^"]+)"`)
 
-// recordDefinitions returns a fault that changes nothing, and tells the world which CRDs responses to the subject have.
-func recordDefinitions(world *World) faultproxy.Fault {
-	show := func(body []byte) {
-		for _, match := range uid.FindAllSubmatch(body, -1) {
-			world.show(types.UID(match[1]), time.Now())
-		}
-	}
+// recordDefinitions returns a fault that changes nothing, and tells the world which CRDs responses to the subject have. Hides reports whether a
+// fault of requests for CRDs is active. A read of one CRD does not show that the subject can watch them again.
+func recordDefinitions(world *World, hides func() bool) faultproxy.Fault {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			reader := &bodyReader{ResponseWriter: w}
-			if faultproxy.ParseRequest(r).Verb == "watch" {
+			req, reader := faultproxy.ParseRequest(r), &bodyReader{ResponseWriter: w}
+			one := req.Verb == "get" || queryOf(req).Get("fieldSelector") != ""
+			show := func(body []byte) {
+				for _, match := range uid.FindAllSubmatch(body, -1) {
+					world.show(types.UID(match[1]), time.Now(), one || hides())
+				}
+			}
+			if req.Verb == "watch" {
 				reader.frame = show
 			} else {
 				defer func() { show(reader.body) }()

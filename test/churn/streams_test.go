@@ -98,6 +98,7 @@ func TestRecordDefinitions(t *testing.T) {
 		name, url, body string
 		want            []types.UID
 	}{
+		{"a list of one CRD", path + "?fieldSelector=metadata.name%3Dt1s.example.com", `{"items":[{"metadata":{"uid":"one"}}]}`, []types.UID{"one"}},
 		{"a list", path, `{"items":[{"metadata":{"uid":"one"}},{"metadata":{"uid": "two"}}]}`, []types.UID{"one", "two"}},
 		{"one CRD", path + "/t1s.example.com", `{"metadata":{"name":"t1s.example.com","uid":"one"}}`, []types.UID{"one"}},
 		{"a watch", path + "?watch=1", `{"type":"ADDED","object":{"metadata":{"uid":"one"}}}` + "\n" + `{"type":"DELETED","object":{"metadata":{"uid":"two"}}}` + "\n", []types.UID{"one", "two"}},
@@ -106,7 +107,9 @@ func TestRecordDefinitions(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			world, begun := newWorld("example.com"), time.Now()
-			handler := recordDefinitions(world)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			hides := true
+			world.hide(begun)
+			handler := recordDefinitions(world, func() bool { return hides })(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if got := r.Header.Get("Accept-Encoding"); got != "identity" {
 					t.Errorf("Accept-Encoding is %q", got)
 				}
@@ -122,7 +125,15 @@ func TestRecordDefinitions(t *testing.T) {
 			if got := slices.Sorted(maps.Keys(world.shown)); !slices.Equal(got, tc.want) {
 				t.Errorf("the CRDs are %v, want %v", got, tc.want)
 			}
-			world.show("one", begun.Add(time.Hour))
+			if !world.hidden[0].ended.IsZero() {
+				t.Error("CRDs are not hidden while a fault is active")
+			}
+			hides = false
+			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, tc.url, nil))
+			if all := tc.name == "a list" || tc.name == "a watch"; world.hidden[0].ended.IsZero() == all {
+				t.Errorf("CRDs are hidden until %v", world.hidden[0].ended)
+			}
+			world.show("one", begun.Add(time.Hour), false)
 			if at := world.shown["one"]; len(tc.want) > 0 && at.After(time.Now()) {
 				t.Errorf("a later response counts: %v", at)
 			}

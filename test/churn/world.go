@@ -29,7 +29,7 @@ type World struct {
 	namespaces map[string]namespaceTruth // the run's own, by their names on the servers; nil: the servers have no Namespace objects
 	selected   map[string]*NamespaceSets // by color
 
-	hidden time.Time               // the beginning of the first fault of requests for CRDs; zero: there was none
+	hidden []span                  // in which requests for CRDs may fail, each until the subject has listed them after that
 	shown  map[types.UID]time.Time // when a response to the subject had a CRD for the first time
 }
 
@@ -486,21 +486,34 @@ func (w *World) returned(typ string, at time.Time) bool {
 	return t != nil && t.during(at, func(r restoration) bool { return r.returned })
 }
 
+// span is a time with a beginning and an end.
+type span struct {
+	begun, ended time.Time // ended is zero until then
+}
+
+// meets reports whether a part of the span is between two times.
+func (s span) meets(from, to time.Time) bool {
+	return !s.begun.After(to) && (s.ended.IsZero() || !s.ended.Before(from))
+}
+
 // hide records that requests for CRDs may fail from at on.
 func (w *World) hide(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.hidden.IsZero() {
-		w.hidden = at
+	if n := len(w.hidden); n == 0 || !w.hidden[n-1].ended.IsZero() {
+		w.hidden = append(w.hidden, span{begun: at})
 	}
 }
 
-// show records that a response to the subject had a CRD.
-func (w *World) show(crd types.UID, at time.Time) {
+// show records that a response to the subject had a CRD. Hidden says that lists and watches of CRDs may still fail.
+func (w *World) show(crd types.UID, at time.Time, hidden bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, shown := w.shown[crd]; !shown {
 		w.shown[crd] = at
+	}
+	if n := len(w.hidden); !hidden && n > 0 && w.hidden[n-1].ended.IsZero() {
+		w.hidden[n-1].ended = at
 	}
 }
 
@@ -521,10 +534,14 @@ func (w *World) unknown(typ string, incarnation int, at time.Time) bool {
 
 func (t *typeTruth) unknownLocked(w *World, incarnation int, at time.Time) bool {
 	crd := t.incarnations[incarnation]
-	if incarnation == 0 || crd.aggregated || w.hidden.IsZero() || at.Before(w.hidden) {
+	shown, is := w.shown[crd.UID]
+	until := at
+	if is {
+		until = shown
+	}
+	if incarnation == 0 || crd.aggregated || !slices.ContainsFunc(w.hidden, func(s span) bool { return s.meets(crd.created, until) }) {
 		return false
 	}
-	shown, is := w.shown[crd.UID]
 	return !is || shown.Sub(crd.created) > prompt && at.Before(shown.Add(noticed))
 }
 

@@ -1,0 +1,48 @@
+package churn
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"github.com/gvrkit/gvrkit/test/faultproxy"
+)
+
+// Some kinds of faults change what the model may conclude, until they are healed or replaced.
+func TestFaults_KnowWhatIsActive(t *testing.T) {
+	server := httptest.NewServer(nil)
+	defer server.Close()
+	proxy, err := faultproxy.Start(server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := proxy.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	f := NewFaults(proxy, "example.com", func(string) faultproxy.Match { return nil })
+	inject := func(name, kind string) {
+		t.Helper()
+		if err := f.Inject(t.Context(), NewOp(Fault, []string{name, "t1"}, "kind", kind)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(when string, hide, garble, discovery bool) {
+		t.Helper()
+		if f.Hide() != hide || f.Garble() != garble || f.ConcernDiscovery() != discovery {
+			t.Errorf("%s: Hide %t, Garble %t, ConcernDiscovery %t", when, f.Hide(), f.Garble(), f.ConcernDiscovery())
+		}
+	}
+	is("at first", false, false, false)
+	inject("one", "breakdefinitions")
+	is("CRDs fail", true, false, true)
+	inject("two", "garbleframe")
+	is("frames are garbled, too", true, true, true)
+	inject("one", "breakdiscovery")
+	is("documents fail instead of CRDs", false, true, true)
+	f.Heal("two")
+	is("frames are whole", false, false, true)
+	inject("three", "breakdefinitions")
+	f.Heal("")
+	is("all is healed", false, false, false)
+}
