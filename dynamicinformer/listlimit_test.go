@@ -192,7 +192,7 @@ func randomTypes(t *testing.T, r *rand.Rand) {
 	t.Helper()
 	types, limit := manyTypes(12), 1+r.IntN(3)
 	cluster := fakecluster.New(types[:11]...) // the last one is absent
-	c := &faultyLists{seed: r.Uint64(), tries: map[string]int{}, begun: map[int]time.Time{}}
+	c := &faultyLists{seed: r.Uint64(), tries: map[string]int{}, begun: map[int]begunList{}}
 	cluster.Intercept(c.take)
 	f := newFactory(t, cluster, withDiscovery(t, cluster), dynamicinformer.WithListConcurrency(limit),
 		dynamicinformer.WithWatchListPolicy(dynamicinformer.WatchListPolicy(r.IntN(2))))
@@ -227,8 +227,8 @@ func randomTypes(t *testing.T, r *rand.Rand) {
 		}
 	}
 	shutdown(t, f)
-	if c.most > limit {
-		t.Errorf("%d lists at a time, limit %d", c.most, limit)
+	if len(c.most) > limit {
+		t.Errorf("limit %d, and at a time: %q", limit, c.most)
 	}
 }
 
@@ -239,9 +239,15 @@ type faultyLists struct {
 
 	mu    sync.Mutex
 	tries map[string]int
-	begun map[int]time.Time
+	begun map[int]begunList
 	lists int
-	most  int
+	most  []string // the lists that were in progress when they were most
+}
+
+type begunList struct {
+	what string
+	at   time.Time
+	ctx  context.Context //nolint:containedctx // of the request
 }
 
 func (c *faultyLists) take(ctx context.Context, req fakecluster.Request) error {
@@ -249,18 +255,23 @@ func (c *faultyLists) take(ctx context.Context, req fakecluster.Request) error {
 	if req.Verb != "list" && (req.Verb != "watch" || initial == nil || !*initial) {
 		return nil
 	}
+	if req.Options.Limit == 1 { // after a failed watch, it compares versions with those of the server, and is not limited
+		return nil
+	}
 	c.mu.Lock()
 	c.lists++
 	c.tries[req.GVR.Resource]++
 	number, try := c.lists, c.tries[req.GVR.Resource]
-	c.begun[number] = time.Now()
-	counting := 0
-	for _, begun := range c.begun {
-		if time.Since(begun) < time.Minute {
-			counting++
+	var counting []string
+	c.begun[number] = begunList{req.Verb + " " + req.GVR.Resource, time.Now(), ctx}
+	for _, l := range c.begun {
+		if age := time.Since(l.at); age < time.Minute {
+			counting = append(counting, fmt.Sprintf("%s for %v (context: %v)", l.what, age, l.ctx.Err()))
 		}
 	}
-	c.most = max(c.most, counting)
+	if len(counting) > len(c.most) {
+		c.most = counting
+	}
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
