@@ -3,7 +3,6 @@ package sharding
 import (
 	"context"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -16,12 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
@@ -161,104 +156,6 @@ func TestMember_LeaseIsReadable(t *testing.T) {
 		}
 		leave(t, m)
 	})
-}
-
-// A member that may not use Leases says so in its status and, after RenewDeadline, once in the log.
-func TestMember_SaysWhyItGetsNoSlots(t *testing.T) {
-	for _, forbidden := range []string{"list", "create", "update"} {
-		t.Run(forbidden, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				lines, logged := newLog(t)
-				c := fakecluster.NewLeaseServer().Client()
-				cause := apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("no"))
-				c.SetFault(func(verb string) (before, after error) {
-					if verb == forbidden {
-						return cause, nil
-					}
-					return nil, nil
-				})
-				m, err := Join(klog.NewContext(t.Context(), lines), c, config("a"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(9 * time.Second)
-				if logged("allow the member to") > 0 {
-					t.Error("it has written to the log before RenewDeadline")
-				}
-				for range 100 {
-					time.Sleep(300 * time.Millisecond)
-					var failed *RequestError
-					if err := m.Status().Err; !errors.As(err, &failed) || failed.Verb != forbidden || failed.Namespace != "ns" || !apierrors.IsForbidden(err) {
-						t.Fatalf("error %v", err)
-					}
-				}
-				if got := logged("allow the member to"); got != 1 {
-					t.Errorf("%d lines in the log", got)
-				}
-				c.SetFault(nil)
-				waitFor(t, m, has(all))
-				time.Sleep(3 * time.Second)
-				if err := m.Status().Err; err != nil {
-					t.Errorf("error %v, and all requests succeed", err)
-				}
-				leave(t, m)
-			})
-		})
-	}
-}
-
-// newLog returns a logger, and a function that counts a text in its lines.
-func newLog(t *testing.T) (klog.Logger, func(text string) int) {
-	t.Helper()
-	lines := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
-	return lines, func(text string) int {
-		return strings.Count(lines.GetSink().(ktesting.Underlier).GetBuffer().String(), text)
-	}
-}
-
-func TestMember_TheLogSaysWhatToDoAboutLostSlots(t *testing.T) {
-	for text, happens := range map[string]struct{ inUse, edited bool }{
-		"let only members write Leases": {edited: true},
-		"give each process its own":     {inUse: true},
-	} {
-		t.Run(text, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := fakecluster.NewLeaseServer()
-				if happens.inUse {
-					first := join(t, s.Client(), "a")
-					waitFor(t, first, has(all))
-					defer leave(t, first)
-				}
-				lines, logged := newLog(t)
-				m, err := Join(klog.NewContext(t.Context(), lines), s.Client(), config("a"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(time.Minute)
-				if happens.edited {
-					s.Edit(m.machine.name, func(l *coordinationv1.Lease) { l.Annotations[SlotsAnnotation] = "" })
-				}
-				time.Sleep(time.Minute)
-				if got := logged(text); got != 1 {
-					t.Errorf("%d lines have %q", got, text)
-				}
-				if err := m.Leave(t.Context()); errors.Is(err, ErrIdentityInUse) != happens.inUse {
-					t.Errorf("Leave: %v", err)
-				}
-			})
-		})
-	}
-}
-
-func TestRequestError_SaysWhatToDo(t *testing.T) {
-	forbidden := &RequestError{Verb: "list", Namespace: "ns", Err: apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("no"))}
-	if got, want := forbidden.Error(), `list leases in namespace ns: leases.coordination.k8s.io is forbidden: no: allow the member to create, update, list and delete leases there`; got != want {
-		t.Errorf("text %q, want %q", got, want)
-	}
-	other := &RequestError{Verb: "update", Namespace: "ns", Err: io.ErrUnexpectedEOF}
-	if got, want := other.Error(), "update leases in namespace ns: unexpected EOF"; got != want || !errors.Is(other, io.ErrUnexpectedEOF) {
-		t.Errorf("text %q, want %q", got, want)
-	}
 }
 
 func TestMember_ConflictsAreNoFailures(t *testing.T) {
@@ -417,55 +314,6 @@ func TestMember_NilArgumentsAreErrors(t *testing.T) {
 			t.Error("the member has let slots go")
 		}
 		leave(t, a)
-	})
-}
-
-// There is nothing to wait for if the member has no Lease.
-func TestMember_LeavesAtOnceBeforeItHasALease(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		ruin func(c *fakecluster.LeaseClient)
-	}{
-		{"lists hang", func(c *fakecluster.LeaseClient) { c.SetHang(true) }},
-		{"lists fail", func(c *fakecluster.LeaseClient) {
-			c.SetFault(func(string) (before, after error) { return errors.New("no"), nil })
-		}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := fakecluster.NewLeaseServer()
-				c := s.Client()
-				tc.ruin(c)
-				m := join(t, c, "a")
-				time.Sleep(time.Minute + time.Second)
-				begun := time.Now()
-				if err := m.Leave(t.Context()); err != nil || time.Since(begun) > 0 || m.Status().Reason != ReasonLeft || s.Count() > 0 {
-					t.Errorf("after %v, error %v, reason %s", time.Since(begun), err, m.Status().Reason)
-				}
-			})
-		})
-	}
-}
-
-// client-go's fake clientset does not version objects: all writes would seem to be of one version.
-func TestMember_RefusesServersWithoutVersions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, err := Join(t.Context(), fake.NewClientset(), config("a"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
-		for range 600 {
-			time.Sleep(100 * time.Millisecond)
-			if status := m.Status(); !errors.Is(status.Err, errNoVersion) || !m.View().Slots.Empty() {
-				t.Fatalf("status %+v", status)
-			}
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := m.Leave(ctx); !errors.Is(err, errNoVersion) {
-			t.Errorf("Leave: %v", err)
-		}
 	})
 }
 

@@ -1,0 +1,273 @@
+package sharding
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+)
+
+func TestMachine_RepeatsFailedRequests(t *testing.T) {
+	r := newRig(t)
+	r.cycle()
+	r.sends(update)
+	sent := r.now
+	r.now += 500 * time.Millisecond
+	r.failed(r.clock(), unknown, errors.New("refused"))
+	if r.err == nil {
+		t.Error("no error")
+	}
+	r.sends(list)
+	if gap := r.now - sent; gap < usual.retry*4/5 || gap > usual.retry {
+		t.Errorf("repeats after %v", gap)
+	}
+	r.answer(0)
+	if r.err == nil {
+		t.Error("the list has ended the error of the update")
+	}
+	r.sends(update)
+	r.answer(0)
+	if r.err != nil {
+		t.Errorf("error %v after an update", r.err)
+	}
+	// Lists fail, and the Lease is renewed.
+	failing := r.now
+	for range 10 {
+		r.sends(list)
+		r.failed(r.clock(), unknown, errors.New("refused"))
+		r.sends(update)
+		r.answer(0)
+		if r.err == nil || r.failingSince != failing {
+			t.Fatalf("error %v, since %v, want since %v", r.err, r.failingSince, failing)
+		}
+	}
+	r.owns(allSlots())
+	r.sends(list)
+	r.answer(0)
+	if r.err != nil {
+		t.Errorf("error %v after a list", r.err)
+	}
+}
+
+// The error of a write ends when a list shows that it was executed, and that of a release, which another member may have done, by any list.
+func TestMachine_ListsEndErrorsOfWrites(t *testing.T) {
+	r := newRig(t)
+	r.cycle()
+	r.execute(r.sends(update))
+	r.refuse()
+	r.sends(list)
+	r.answer(0)
+	if r.err != nil {
+		t.Errorf("error %v of a write that was executed", r.err)
+	}
+	r.store(other("zombie", Slots{}))
+	for r.inFlight != release {
+		if sent, wait := r.next(r.clock()); sent.verb == 0 {
+			r.now += wait
+		} else if sent.verb != release {
+			r.answer(0)
+		}
+	}
+	r.refuse()
+	if r.err == nil {
+		t.Error("no error of a release")
+	}
+	r.sends(list)
+	r.answer(0)
+	if r.err != nil {
+		t.Errorf("error %v of a release after a list", r.err)
+	}
+}
+
+// A Lease of this name that has lost its label is not in any list, and can't be created.
+func TestMachine_RepeatedConflictsAreRare(t *testing.T) {
+	r := newRig(t)
+	begun, writes := r.now, 0
+	for r.now < begun+time.Minute {
+		switch sent, wait := r.next(r.clock()); sent.verb {
+		case 0:
+			r.now += wait
+		case create:
+			if writes++; writes > 100 {
+				t.Fatalf("%d writes in %v", writes, r.now-begun)
+			}
+			r.failed(r.clock(), conflict, errors.New("it exists"))
+		default:
+			r.answer(0)
+		}
+	}
+	if most := int(time.Minute/usual.retry)*5/4 + 2; writes > most || writes < most/2 {
+		t.Errorf("%d writes in a minute", writes)
+	}
+}
+
+func TestMachine_HungRequestLeavesTimeForAnother(t *testing.T) {
+	r := newRig(t)
+	r.cycle()
+	w := r.sends(update)
+	r.now += w.timeout
+	r.failed(r.clock(), unknown, errors.New("timeout"))
+	r.atOnce(list, update, list)
+	r.owns(allSlots())
+	if r.now != r.sent.mono {
+		t.Errorf("at %v, sent at %v", r.now, r.sent.mono)
+	}
+}
+
+// A member that may not use Leases says so in its status and, after RenewDeadline, once in the log.
+func TestMember_SaysWhyItGetsNoSlots(t *testing.T) {
+	for _, forbidden := range []string{"list", "create", "update"} {
+		t.Run(forbidden, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lines, logged := newLog(t)
+				c := fakecluster.NewLeaseServer().Client()
+				cause := apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("no"))
+				c.SetFault(func(verb string) (before, after error) {
+					if verb == forbidden {
+						return cause, nil
+					}
+					return nil, nil
+				})
+				m, err := Join(klog.NewContext(t.Context(), lines), c, config("a"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(9 * time.Second)
+				if logged("allow the member to") > 0 {
+					t.Error("it has written to the log before RenewDeadline")
+				}
+				for range 100 {
+					time.Sleep(300 * time.Millisecond)
+					var failed *RequestError
+					if err := m.Status().Err; !errors.As(err, &failed) || failed.Verb != forbidden || failed.Namespace != "ns" || !apierrors.IsForbidden(err) {
+						t.Fatalf("error %v", err)
+					}
+				}
+				if got := logged("allow the member to"); got != 1 {
+					t.Errorf("%d lines in the log", got)
+				}
+				c.SetFault(nil)
+				waitFor(t, m, has(all))
+				time.Sleep(3 * time.Second)
+				if err := m.Status().Err; err != nil {
+					t.Errorf("error %v, and all requests succeed", err)
+				}
+				leave(t, m)
+			})
+		})
+	}
+}
+
+// newLog returns a logger, and a function that counts a text in its lines.
+func newLog(t *testing.T) (klog.Logger, func(text string) int) {
+	t.Helper()
+	lines := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	return lines, func(text string) int {
+		return strings.Count(lines.GetSink().(ktesting.Underlier).GetBuffer().String(), text)
+	}
+}
+
+func TestMember_TheLogSaysWhatToDoAboutLostSlots(t *testing.T) {
+	for text, happens := range map[string]struct{ inUse, edited bool }{
+		"let only members write Leases": {edited: true},
+		"give each process its own":     {inUse: true},
+	} {
+		t.Run(text, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := fakecluster.NewLeaseServer()
+				if happens.inUse {
+					first := join(t, s.Client(), "a")
+					waitFor(t, first, has(all))
+					defer leave(t, first)
+				}
+				lines, logged := newLog(t)
+				m, err := Join(klog.NewContext(t.Context(), lines), s.Client(), config("a"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				if happens.edited {
+					s.Edit(m.machine.name, func(l *coordinationv1.Lease) { l.Annotations[SlotsAnnotation] = "" })
+				}
+				time.Sleep(time.Minute)
+				if got := logged(text); got != 1 {
+					t.Errorf("%d lines have %q", got, text)
+				}
+				if err := m.Leave(t.Context()); errors.Is(err, ErrIdentityInUse) != happens.inUse {
+					t.Errorf("Leave: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestRequestError_SaysWhatToDo(t *testing.T) {
+	forbidden := &RequestError{Verb: "list", Namespace: "ns", Err: apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("no"))}
+	if got, want := forbidden.Error(), `list leases in namespace ns: leases.coordination.k8s.io is forbidden: no: allow the member to create, update, list and delete leases there`; got != want {
+		t.Errorf("text %q, want %q", got, want)
+	}
+	other := &RequestError{Verb: "update", Namespace: "ns", Err: io.ErrUnexpectedEOF}
+	if got, want := other.Error(), "update leases in namespace ns: unexpected EOF"; got != want || !errors.Is(other, io.ErrUnexpectedEOF) {
+		t.Errorf("text %q, want %q", got, want)
+	}
+}
+
+// There is nothing to wait for if the member has no Lease.
+func TestMember_LeavesAtOnceBeforeItHasALease(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		ruin func(c *fakecluster.LeaseClient)
+	}{
+		{"lists hang", func(c *fakecluster.LeaseClient) { c.SetHang(true) }},
+		{"lists fail", func(c *fakecluster.LeaseClient) {
+			c.SetFault(func(string) (before, after error) { return errors.New("no"), nil })
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := fakecluster.NewLeaseServer()
+				c := s.Client()
+				tc.ruin(c)
+				m := join(t, c, "a")
+				time.Sleep(time.Minute + time.Second)
+				begun := time.Now()
+				if err := m.Leave(t.Context()); err != nil || time.Since(begun) > 0 || m.Status().Reason != ReasonLeft || s.Count() > 0 {
+					t.Errorf("after %v, error %v, reason %s", time.Since(begun), err, m.Status().Reason)
+				}
+			})
+		})
+	}
+}
+
+// client-go's fake clientset does not version objects: all writes would seem to be of one version.
+func TestMember_RefusesServersWithoutVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := Join(t.Context(), fake.NewClientset(), config("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		for range 600 {
+			time.Sleep(100 * time.Millisecond)
+			if status := m.Status(); !errors.Is(status.Err, errNoVersion) || !m.View().Slots.Empty() {
+				t.Fatalf("status %+v", status)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := m.Leave(ctx); !errors.Is(err, errNoVersion) {
+			t.Errorf("Leave: %v", err)
+		}
+	})
+}
