@@ -10,6 +10,6 @@
 // caller.
 //
 // A lister returns what is in the cache. It does not wait for the informer to sync, and an empty
-// result before that is no error. Listers are safe for concurrent use, also while the informer
-// writes to the cache.
+// result before that is no error. With a shard, the objects of other processes are not found, although
+// they exist. Listers are safe for concurrent use, also while the informer writes to the cache.
 package lister

@@ -352,7 +352,7 @@ var _ = Describe("A lease on a type that is created and deleted", onEachServer(f
 			f.resize(ctx, 5, 77)
 			Eventually(f.eventLog.changes).Should(Equal(5))
 			Expect(f.eventLog.addsAndDeletes()).To(Equal([2]int{5, 0}))
-			Expect(f.status()).To(HaveField("State", status.StateSynced))
+			Eventually(f.status).Should(HaveField("State", status.StateSynced))
 			Expect(lists()-listed).To(BeNumerically("<=", watches()-watched), "lists without the end of a watch")
 			// A resolver that runs has a gap of half a second between requests, after a few shorter ones.
 			Expect(documents()-asked).To(BeNumerically("<=", 5+int(2*time.Since(begun).Seconds())), "discovery is not requested more often while the spec is written")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
 	upstream "k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
@@ -277,14 +279,28 @@ func (s *scenario) ready(objects int) watcher {
 // ofType matches requests for the objects of the type.
 func (s *scenario) ofType() faultproxy.Match { return faultproxy.Resource(s.gvr.Group, s.gvr.Resource) }
 
-// offline cuts the watch, runs change while requests for the objects fail, and makes the version of the watch expire.
+// offline cuts the watch, runs change while requests for the objects fail, and makes all earlier versions expire.
 func (s *scenario) offline(change func()) {
 	s.Helper()
 	online := s.proxy.Inject(s.ofType(), faultproxy.Fail(503))
 	s.proxy.CutWatches(s.ofType())
 	change()
-	s.proxy.Inject(faultproxy.All(s.ofType(), faultproxy.Verb("watch")), faultproxy.Times(1, faultproxy.GoneStatus())) // after the other fault
+	changed, err := s.ships().List(s.ctx, metav1.ListOptions{})
+	s.check(err)
+	s.proxy.Inject(faultproxy.All(s.ofType(), faultproxy.Verb("watch"), earlierThan(changed.GetResourceVersion())), faultproxy.GoneStatus()) // after the other fault
 	online()
+}
+
+// earlierThan matches requests for events since an earlier version. A watch-list is no such request: it gets the objects first.
+func earlierThan(version string) faultproxy.Match {
+	return func(r faultproxy.Request) bool {
+		query, err := url.ParseQuery(r.Query)
+		if err != nil || query.Get("sendInitialEvents") != "" {
+			return false
+		}
+		order, err := resourceversion.CompareResourceVersion(query.Get("resourceVersion"), version)
+		return err == nil && order < 0
+	}
 }
 
 // cause is the result of a wait of w. The wait is repeated until the implementation says want, at most for limit.
