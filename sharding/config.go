@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-// ErrInvalidConfig means that a Config can't be used. Type: [*ConfigError]. [Join] returns all errors of a
-// Config, joined.
+// ErrInvalidConfig means that a Config can't be used, or that there is no such static shard. Types: [*ConfigError],
+// [*RangeError]. [Join] returns all errors of a Config, joined.
 var ErrInvalidConfig = errors.New("invalid configuration of a shard")
 
 // ConfigError is the error for one field of a Config.

@@ -477,7 +477,7 @@ func (m *Member) Status() Status {
 	s := Status{
 		Identity: m.cfg.Identity, Generation: c.grant.generation,
 		Held: c.grant.slots, Pending: c.pending, Blocked: c.blocking, LettingGo: c.draining,
-		Reason: c.reason, Since: m.since, Err: c.err, WaitsFor: m.waitsForLocked(),
+		Seat: c.seat, Reason: c.reason, Since: m.since, Err: c.err, WaitsFor: m.waitsForLocked(),
 	}
 	for _, f := range m.followers {
 		if f.loaded < c.grant.generation && !slices.Contains(s.Loading, f.name) {
@@ -486,7 +486,7 @@ func (m *Member) Status() Status {
 	}
 	for _, p := range c.peers {
 		s.Members = append(s.Members, MemberStatus{
-			Identity: p.identity, Claims: p.claims, Leaving: p.leaving, Expired: p.expired, Deleted: p.gone,
+			Identity: p.identity, Claims: p.claims, Seat: p.seat, Leaving: p.leaving, Expired: p.expired, Deleted: p.gone,
 		})
 	}
 	return s

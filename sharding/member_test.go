@@ -194,7 +194,7 @@ func TestMember_SharesSlotsWithOneThatJoins(t *testing.T) {
 			t.Error("an object has two owners, or none")
 		}
 		status := a.Status()
-		if len(status.Members) != 1 || status.Members[0].Identity != "b" || status.Members[0].Claims != got.Slots {
+		if len(status.Members) != 1 || status.Members[0].Identity != "b" || status.Members[0].Claims != got.Slots || status.Seat+status.Members[0].Seat != 3 {
 			t.Errorf("status %+v", status)
 		}
 		leave(t, a)

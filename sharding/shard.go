@@ -38,13 +38,16 @@ type View struct {
 	Slots Slots
 }
 
-// RangeError is the error for the numbers of a static shard.
+// RangeError is the error for the numbers of a static shard. It matches [ErrInvalidConfig].
 type RangeError struct{ Index, Count int }
 
 // Error implements error.
 func (e *RangeError) Error() string {
 	return fmt.Sprintf("shard %d of %d: the number of shards must be from 1 to %d, and the index from 0 to one less", e.Index, e.Count, SlotCount)
 }
+
+// Is reports whether target is ErrInvalidConfig.
+func (e *RangeError) Is(target error) bool { return target == ErrInvalidConfig }
 
 // static is a Shard that does not change.
 type static struct {

@@ -211,7 +211,7 @@ func TestStatic_RefusesShardsThatDoNotExist(t *testing.T) {
 	for _, test := range []RangeError{{0, 0}, {0, -1}, {-1, 2}, {2, 2}, {0, SlotCount + 1}} {
 		_, err := Static(test.Index, test.Count)
 		var wrong *RangeError
-		if !errors.As(err, &wrong) || *wrong != test {
+		if !errors.As(err, &wrong) || *wrong != test || !errors.Is(err, ErrInvalidConfig) {
 			t.Errorf("%+v: error %v", test, err)
 		}
 	}

@@ -58,7 +58,10 @@ type Status struct {
 	WaitsFor []string
 	// Loading has the names of the followers that have not loaded the slots of Held.
 	Loading []string
-	// Members are the Leases of the other members, in the order of the names of the Leases.
+	// Seat decides which slots the member gets; zero: it has none yet.
+	Seat int
+	// Members are the Leases of the other members, in the order of the names of the Leases. After the member has left, they are
+	// those that it saw last.
 	Members []MemberStatus
 }
 
@@ -66,6 +69,7 @@ type Status struct {
 type MemberStatus struct {
 	Identity string // empty: it has left
 	Claims   Slots  // those on which it may act, or for which it waits
+	Seat     int    // decides which slots it gets; zero: it has none yet
 	Leaving  bool
 	Expired  bool // it has not renewed its Lease, and its claims do not count
 	Deleted  bool // its Lease was deleted, and counts until it would have expired

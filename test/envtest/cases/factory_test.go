@@ -153,13 +153,13 @@ func retryAfter(s *scenario) string {
 	other := fixture.NewCRD("other-"+s.gvr.Group, "Boat", "v1")
 	s.install(s.crd, other)
 	s.proxy.Inject(s.ofType(), faultproxy.For(pause, faultproxy.RetryAfter(http.StatusTooManyRequests, pause)))
-	begun := time.Now()
+	early := make(chan int, 1)
+	timer := time.AfterFunc(look, func() { early <- s.proxy.Requests(s.ofType()) }) // also while the waits below take longer
+	defer timer.Stop()
 	w := s.watch(s.gvr)
 	s.must("a request", func() bool { return s.proxy.Requests(s.ofType()) > 0 })
 	boats := s.watch(schema.GroupVersionResource{Group: "other-" + s.gvr.Group, Version: "v1", Resource: "boats"}).wait(s.ctx, pause)
-	<-time.After(time.Until(begun.Add(look)))
-	early := s.proxy.Requests(s.ofType())
-	return fmt.Sprintf("%s in 17 of 25 s; another type is %s; %s after the time", count(early, "request"), boats, w.wait(s.ctx, limit))
+	return fmt.Sprintf("%s in 17 of 25 s; another type is %s; %s after the time", count(<-early, "request"), boats, w.wait(s.ctx, limit))
 }
 
 // removable is a handler that is removed.
