@@ -39,6 +39,9 @@ var (
 // patience is how long each state may take to come.
 const patience = 3 * time.Minute
 
+// sayEach is how often the log says what a test waits for.
+const sayEach = 15 * time.Second
+
 // memberCount is the number of members. The objects are compared with those of one member alone.
 const memberCount = 4
 
@@ -124,6 +127,7 @@ func (g *group) await(what string, reached func() (bool, string)) {
 	begun := time.Now()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
+	said := begun
 	for {
 		is, why := reached()
 		if is {
@@ -135,6 +139,10 @@ func (g *group) await(what string, reached func() (bool, string)) {
 		}
 		if time.Since(begun) > patience {
 			g.Fatalf("%s: not after %v: %s", what, patience, why)
+		}
+		if time.Since(said) > sayEach && why != "" {
+			said = time.Now()
+			g.Logf("%s: %s: not after %v: %s", g.name, what, said.Sub(begun).Round(time.Second), why)
 		}
 		<-tick.C
 	}
