@@ -39,19 +39,24 @@ type Config struct {
 	// seconds, at most 2^31-1. The default is 15 seconds.
 	LeaseDuration time.Duration
 	// RenewDeadline is how long a member acts on its slots after the last renewal of its Lease. The default is
-	// two thirds of LeaseDuration. It must be at most LeaseDuration minus ClockSkew.
+	// two thirds of LeaseDuration. It must be at least 50 ms, and at most LeaseDuration minus ClockSkew.
 	RenewDeadline time.Duration
 	// RetryPeriod is the time between two renewals, and between two attempts. The default is a fifth of
-	// RenewDeadline. RenewDeadline must be more than 1.2 times RetryPeriod.
+	// RenewDeadline. It must be at least 10 ms, and RenewDeadline more than 1.2 times RetryPeriod.
 	RetryPeriod time.Duration
 	// ClockSkew is how much the clocks of two members may differ in the time they measure for one
-	// LeaseDuration. What time the clocks show does not matter. The default is a fifteenth of LeaseDuration.
+	// LeaseDuration. What time the clocks show does not matter. It must be less than LeaseDuration. The default is a
+	// fifteenth of LeaseDuration.
 	ClockSkew time.Duration
 }
 
+const (
+	longest  = math.MaxInt32 * time.Second // of LeaseDuration: leaseDurationSeconds is an int32
+	shortest = 10 * time.Millisecond       // of RetryPeriod
+)
+
 // withDefaults returns the configuration with its defaults, or the errors of its fields.
 func (c Config) withDefaults() (Config, error) {
-	const longest = math.MaxInt32 * time.Second // leaseDurationSeconds is an int32
 	if c.LeaseDuration == 0 {
 		c.LeaseDuration = 15 * time.Second
 	}
@@ -86,8 +91,12 @@ func (c Config) withDefaults() (Config, error) {
 	report(!whole, "LeaseDuration", fmt.Sprintf("%v is not a positive number of whole seconds", c.LeaseDuration))
 	report(whole && c.LeaseDuration > longest, "LeaseDuration", fmt.Sprintf("%v is more than %v", c.LeaseDuration, longest))
 	report(given.ClockSkew < 0, "ClockSkew", fmt.Sprintf("%v is negative", c.ClockSkew))
-	report(given.RenewDeadline < 0, "RenewDeadline", fmt.Sprintf("%v is not positive", c.RenewDeadline))
-	report(given.RetryPeriod < 0, "RetryPeriod", fmt.Sprintf("%v is not positive", c.RetryPeriod))
+	report(whole && given.ClockSkew >= c.LeaseDuration, "ClockSkew", fmt.Sprintf("%v is not less than LeaseDuration, %v", c.ClockSkew, c.LeaseDuration))
+	atLeast := func(least, d time.Duration, field string) {
+		report(d != 0 && d < least, field, fmt.Sprintf("%v is less than %v", d, least))
+	}
+	atLeast(5*shortest, given.RenewDeadline, "RenewDeadline")
+	atLeast(shortest, given.RetryPeriod, "RetryPeriod")
 	if len(problems) > named { // durations that are derived from a wrong one, or are compared with it, say nothing new
 		return c, errors.Join(problems...)
 	}

@@ -595,7 +595,7 @@ func (s *simulation) run(most int, rounds int) error {
 	return nil
 }
 
-// Groups of up to 100 members with random faults. Run it for long after a change of the machine:
+// Groups of 1 to 100 members with random faults; the hours are those of all members together. Run it for long after a change of the machine:
 //
 //	go test ./sharding -run TestMachine_NeverTwoOwners -v -timeout=0 -sharding.hours=100000
 //

@@ -27,6 +27,9 @@ type Shard struct {
 	Awaited int    `json:"awaited,omitempty"`
 	// Owners are the identities of the members that have not let slots of Pending go.
 	Owners []string `json:"owners,omitempty"`
+	// LettingGo are the slots that the member has lost and keeps from others until the followers in WaitsFor have let them go.
+	LettingGo string   `json:"lettingGo,omitempty"`
+	WaitsFor  []string `json:"waitsFor,omitempty"`
 	// Reason is the sharding.Reason for which the member acts on no slots, or waits.
 	Reason string `json:"reason,omitempty"`
 	// Err is the error of the member's requests for Leases, which says what to do. It is empty if they succeed.
@@ -49,6 +52,12 @@ func (s *Shard) Text() string {
 		text += "; waits for " + s.Pending
 		if len(s.Owners) > 0 {
 			text += ", of " + strings.Join(s.Owners, ", ")
+		}
+	}
+	if s.LettingGo != "" {
+		text += "; is letting go " + s.LettingGo
+		if len(s.WaitsFor) > 0 {
+			text += ", when these have: " + strings.Join(s.WaitsFor, ", ")
 		}
 	}
 	if s.Reason != "" {

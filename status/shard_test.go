@@ -16,6 +16,10 @@ func TestShard_Text(t *testing.T) {
 		"a: slots 0; waits for 3, of b, c; 7 objects have moved to other processes": {
 			Member: "a", Held: "0", Slots: 1, Pending: "3", Awaited: 1, Owners: []string{"b", "c"}, Moved: 7,
 		},
+		"a: slots 0; is letting go 1-3": {Member: "a", Held: "0", Slots: 1, LettingGo: "1-3"},
+		"a: slots 0; is letting go 1-3, when these have: widgets, queue; 7 objects have moved to other processes": {
+			Member: "a", Held: "0", Slots: 1, LettingGo: "1-3", WaitsFor: []string{"widgets", "queue"}, Moved: 7,
+		},
 		"slots 0; the server sends all objects, and the informer selects (ShardedByClient)": {Held: "0", Slots: 1, ByClient: true},
 	} {
 		if got := shard.Text(); got != want {

@@ -193,6 +193,7 @@ func shardOf(shard *source.ShardState) *status.Shard {
 // inGroup sets the fields of s that a group has.
 func inGroup(s *status.Shard, group sharding.Status) {
 	s.Member, s.Pending, s.Awaited, s.Reason = group.Identity, group.Pending.String(), group.Pending.Len(), string(group.Reason)
+	s.LettingGo, s.WaitsFor = group.LettingGo.String(), group.WaitsFor
 	if group.Err != nil {
 		s.Err = group.Err.Error()
 	}

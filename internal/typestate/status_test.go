@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/sharding"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -72,5 +74,31 @@ func TestState_FailuresOfIndexesBeyondTheLimitHaveAnError(t *testing.T) {
 	s.Unindexed(fmt.Sprint("ns/", maxNamed+1), "", "by-owner", nil) // the one that failed last
 	if got := s.Snapshot().LeftOut; got.Count != 1 || got.Key != fmt.Sprint("ns/", maxNamed) || got.Err == nil {
 		t.Errorf("%+v, want one object with an error", got)
+	}
+}
+
+func TestStatus_HasWhatTheGroupOfAShardSays(t *testing.T) {
+	slots := func(numbers ...int) (all sharding.Slots) {
+		for _, n := range numbers {
+			one, err := sharding.Static(n, sharding.SlotCount)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = all.Union(one.View().Slots)
+		}
+		return all
+	}
+	got := shardOf(&source.ShardState{View: slots(0, 1), Slots: slots(0, 9), Group: func() sharding.Status {
+		return sharding.Status{
+			Identity: "a", Pending: slots(2, 3), LettingGo: slots(9), WaitsFor: []string{"queue"}, Reason: sharding.ReasonNotRenewed, Err: errors.New("no"),
+			Members: []sharding.MemberStatus{{Identity: "b", Claims: slots(3, 4, 5)}, {Identity: "c", Claims: slots(4)}, {Identity: "d", Claims: slots(2), Expired: true}},
+		}
+	}})
+	want := &status.Shard{
+		Held: "0", Slots: 1, Loading: "1", Waiting: 1, Member: "a", Pending: "2-3", Awaited: 2, Owners: []string{"b"},
+		LettingGo: "9", WaitsFor: []string{"queue"}, Reason: "NotRenewed", Err: "no",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

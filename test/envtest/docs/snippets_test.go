@@ -244,11 +244,31 @@ func _(ctx context.Context, client kubernetes.Interface) error {
 	if err != nil {
 		return err // the configuration is invalid; requests are sent later, and repeated
 	}
-	follower := member.Follow("widgets") // the member waits for it before it gives slots to others
-	defer follower.Stop()
 
 	return member.Leave(ctx)
 }
+
+// follow works on the objects of the member's slots until ctx ends.
+func follow(ctx context.Context, member *sharding.Member, end, begin func(sharding.Slots)) {
+	follower := member.Follow("timer")
+	defer follower.Stop()
+	last := sharding.View{}
+	for {
+		changed, view := member.Changed(), member.View()
+		end(last.Slots.Intersect(member.LostSince(last.Generation))) // and wait for work in progress
+		follower.LetGo(view.Generation)                              // other members may work on these objects from now on
+		begin(view.Slots)
+		follower.Loaded(view.Generation)
+		last = view
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+var _ = follow
 
 // docs/status.md
 
