@@ -212,6 +212,39 @@ func TestMember_TheLogSaysWhatToDoAboutLostSlots(t *testing.T) {
 	}
 }
 
+func TestMember_TheLogNamesFollowersThatDoNotLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakecluster.NewLeaseServer()
+		lines, logged := newLog(t)
+		m, err := Join(klog.NewContext(context.WithoutCancel(t.Context()), lines), s.Client(), config("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, m, has(all))
+		follower := m.Follow("timer")
+		for round := range 2 {
+			generation := m.View().Generation
+			b := join(t, s.Client(), "b")
+			lost := waitFor(t, m, func(v View) bool { return v.Generation > generation })
+			const text = "have not called LetGo"
+			time.Sleep(m.cfg.RenewDeadline - time.Second)
+			if got := logged(text); got != round {
+				t.Errorf("round %d: %d lines before RenewDeadline", round, got)
+			}
+			time.Sleep(time.Minute)
+			if got, named := logged(text), logged(`followers=["timer"]`); got != round+1 || named != got {
+				t.Errorf("round %d: %d lines, %d with the follower", round, got, named)
+			}
+			follower.LetGo(lost.Generation)
+			waitFor(t, b, func(v View) bool { return !v.Slots.Empty() })
+			leave(t, b)
+			waitFor(t, m, has(all))
+		}
+		follower.Stop()
+		leave(t, m)
+	})
+}
+
 func TestRequestError_SaysWhatToDo(t *testing.T) {
 	forbidden := &RequestError{Verb: "list", Namespace: "ns", Err: apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("no"))}
 	if got, want := forbidden.Error(), `list leases in namespace ns: leases.coordination.k8s.io is forbidden: no: allow the member to create, update, list and delete leases there`; got != want {

@@ -1,6 +1,7 @@
 package sharding
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -266,7 +267,9 @@ func (m *Member) run(ctx, requests context.Context) {
 type logLine struct {
 	generation uint64
 	reason     Reason
-	failing    bool // requests have failed for RenewDeadline, and that has no line of its own
+	failing    bool          // requests have failed for RenewDeadline, and that has no line of its own
+	letting    time.Duration // when the member began to let slots go, by the monotonic clock; 0: it lets none go
+	blocked    bool          // that takes longer than RenewDeadline
 }
 
 // log writes a line if the slots or the reason have changed since the last one, or if requests fail for long.
@@ -274,7 +277,13 @@ func (m *Member) log(last logLine) logLine {
 	m.mu.Lock()
 	slots, err := m.machine.grant.slots, m.machine.err
 	line := logLine{generation: m.machine.grant.generation, reason: m.machine.reason}
-	line.failing = err != nil && !line.reason.unexpected() && m.now().mono-m.machine.failingSince >= m.cfg.RenewDeadline
+	now, letting := m.now().mono, m.machine.draining
+	line.failing = err != nil && !line.reason.unexpected() && now-m.machine.failingSince >= m.cfg.RenewDeadline
+	if !letting.Empty() {
+		line.letting = cmp.Or(last.letting, now)
+		line.blocked = now-line.letting >= m.cfg.RenewDeadline
+	}
+	followers := m.waitsForLocked()
 	m.mu.Unlock()
 	switch {
 	case line == last:
@@ -282,6 +291,8 @@ func (m *Member) log(last logLine) logLine {
 		m.logger.Error(m.causeOf(line.reason, err), "The member of a shard has let its slots go", "reason", line.reason)
 	case line.failing && !last.failing:
 		m.logger.Error(err, "The requests of the member of a shard for Leases fail", "reason", line.reason)
+	case line.blocked && !last.blocked:
+		m.logger.Info("Other members wait for slots of the shard: these followers have not called LetGo", "followers", followers, "slots", letting.Len())
 	default:
 		m.logger.V(2).Info("The slots of a shard have changed", "slots", slots.Len(), "generation", line.generation, "reason", line.reason)
 	}

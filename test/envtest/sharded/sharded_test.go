@@ -248,7 +248,10 @@ func (g *group) checkTraffic(whole share, shares []share, selects bool) {
 		if s.byClient == selects {
 			g.Errorf("%s: the informer selects: %t, and the server: %t", s.name, s.byClient, selects)
 		}
-		g.checkShare(s.name+", bytes of the first lists", s.start.bytes, whole.start.bytes, percent(s.objects, *objects)/100, selects)
+		part := percent(s.objects, *objects) / 100
+		g.checkShare(s.name+", bytes of the first lists", s.start.bytes, whole.start.bytes, part, selects, 0.15)
+		// Writes are of random objects: allow four standard deviations.
+		g.checkShare(s.name+", bytes of events", s.writes.bytes, whole.writes.bytes, part, selects, max(0.15, 4*math.Sqrt(memberCount-1)/math.Sqrt(float64(*writes))))
 	}
 	n := len(shares)
 	row(share{"mean", sum.slots / n, sum.objects / n, false, traffic{bytes: sum.start.bytes / n}, traffic{bytes: sum.writes.bytes / n}})
@@ -256,19 +259,19 @@ func (g *group) checkTraffic(whole share, shares []share, selects bool) {
 	if sum.objects != *objects {
 		g.Errorf("the members have %d objects, want %d", sum.objects, *objects)
 	}
-	g.checkShare("bytes of the first lists in the mean", sum.start.bytes/n, whole.start.bytes, 1.0/float64(n), selects)
-	g.checkShare("bytes of events in the mean", sum.writes.bytes/n, whole.writes.bytes, 1.0/float64(n), selects)
+	g.checkShare("bytes of the first lists in the mean", sum.start.bytes/n, whole.start.bytes, 1.0/float64(n), selects, 0.15)
+	g.checkShare("bytes of events in the mean", sum.writes.bytes/n, whole.writes.bytes, 1.0/float64(n), selects, 0.15)
 }
 
 func percent(part, whole int) float64 { return 100 * float64(part) / float64(max(whole, 1)) }
 
-// checkShare checks that bytes of a member are its part of those of one member alone, within 15 % of it; without the feature, all of them.
-func (g *group) checkShare(what string, bytes, whole int, part float64, selects bool) {
+// checkShare checks that bytes of a member are its part of those of one member alone, within a tolerance; without the feature, all of them.
+func (g *group) checkShare(what string, bytes, whole int, part float64, selects bool, tolerance float64) {
 	g.Helper()
 	if !selects {
 		part = 1
 	}
-	if got := float64(bytes) / float64(whole); math.Abs(got/part-1) > 0.15 {
+	if got := float64(bytes) / float64(whole); math.Abs(got/part-1) > tolerance {
 		g.Errorf("%s: %.3f of those of one member, want %.3f", what, got, part)
 	}
 }
