@@ -226,6 +226,7 @@ func TestMember_TheLogNamesFollowersThatDoNotLetGo(t *testing.T) {
 			generation := m.View().Generation
 			b := join(t, s.Client(), "b")
 			lost := waitFor(t, m, func(v View) bool { return v.Generation > generation })
+			follower.LetGo(generation)
 			const text = "have not called LetGo"
 			time.Sleep(m.cfg.RenewDeadline - time.Second)
 			if got := logged(text); got != round {
@@ -235,9 +236,15 @@ func TestMember_TheLogNamesFollowersThatDoNotLetGo(t *testing.T) {
 			if got, named := logged(text), logged(`followers=["timer"]`); got != round+1 || named != got {
 				t.Errorf("round %d: %d lines, %d with the follower", round, got, named)
 			}
-			follower.LetGo(lost.Generation)
+			c := join(t, s.Client(), "c")
+			more := waitFor(t, m, func(v View) bool { return v.Generation > lost.Generation })
+			time.Sleep(time.Minute)
+			if got := logged(text); got != round+1 {
+				t.Errorf("round %d: %d lines after one more has joined", round, got)
+			}
+			follower.LetGo(more.Generation)
 			waitFor(t, b, func(v View) bool { return !v.Slots.Empty() })
-			leave(t, b)
+			leave(t, b, c)
 			waitFor(t, m, has(all))
 		}
 		follower.Stop()
