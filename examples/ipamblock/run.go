@@ -112,13 +112,13 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 		progress(stderr, "informers at %s, blocks at %sblocks", pages.url, pages.url)
 		defer func() { err = errors.Join(err, pages.close(ctx)) }()
 	}
-	factory.Start(ctx)
-	defer func() { err = errors.Join(err, shutdown(ctx, factory)) }()
 	view := newViewer(stdout, s.output == "json")
-	shown, err := blocks.AddEventHandler(view)
+	shown, err := blocks.AddEventHandler(view) // before Start: after Ctrl-C, the informer has stopped, and takes no handlers
 	if err != nil {
 		return err
 	}
+	factory.Start(ctx)
+	defer func() { err = errors.Join(err, shutdown(ctx, factory)) }()
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer blocks.Release()
