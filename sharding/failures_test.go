@@ -227,7 +227,7 @@ func TestMember_TheLogNamesFollowersThatDoNotLetGo(t *testing.T) {
 			b := join(t, s.Client(), "b")
 			lost := waitFor(t, m, func(v View) bool { return v.Generation > generation })
 			follower.LetGo(generation)
-			const text = "have not called LetGo"
+			const text = "have not let go"
 			time.Sleep(m.cfg.RenewDeadline - time.Second)
 			if got := logged(text); got != round {
 				t.Errorf("round %d: %d lines before RenewDeadline", round, got)

@@ -268,32 +268,30 @@ type logLine struct {
 	generation uint64
 	reason     Reason
 	failing    bool          // requests have failed for RenewDeadline, and that has no line of its own
-	letting    time.Duration // when the member began to let slots go, by the monotonic clock; 0: it lets none go
-	blocked    bool          // that takes longer than RenewDeadline
+	waiting    time.Duration // since when followers have had slots to let go, by the monotonic clock; 0: they have none
+	blocked    bool          // they have had them for RenewDeadline
 }
 
-// log writes a line if the slots or the reason have changed since the last one, or if requests fail for long.
+// log writes a line if the slots or the reason have changed since the last one, or if requests fail or followers keep slots for RenewDeadline.
 func (m *Member) log(last logLine) logLine {
 	m.mu.Lock()
 	slots, err := m.machine.grant.slots, m.machine.err
 	line := logLine{generation: m.machine.grant.generation, reason: m.machine.reason}
-	now, letting := m.now().mono, m.machine.draining
+	now, followers := m.now().mono, m.waitsForLocked()
 	line.failing = err != nil && !line.reason.unexpected() && now-m.machine.failingSince >= m.cfg.RenewDeadline
-	if !letting.Empty() {
-		line.letting = cmp.Or(last.letting, now)
-		line.blocked = now-line.letting >= m.cfg.RenewDeadline
+	if len(followers) > 0 {
+		line.waiting = cmp.Or(last.waiting, now)
+		line.blocked = now-line.waiting >= m.cfg.RenewDeadline
 	}
-	followers := m.waitsForLocked()
 	m.mu.Unlock()
 	switch {
-	case line == last:
 	case line.reason != last.reason && line.reason.unexpected():
 		m.logger.Error(m.causeOf(line.reason, err), "The member of a shard has let its slots go", "reason", line.reason)
 	case line.failing && !last.failing:
 		m.logger.Error(err, "The requests of the member of a shard for Leases fail", "reason", line.reason)
 	case line.blocked && !last.blocked:
-		m.logger.Info("Other members wait for slots of the shard: these followers have not called LetGo", "followers", followers, "slots", letting.Len())
-	default:
+		m.logger.Info("Other members wait for slots that these followers have not let go", "followers", followers)
+	case line.generation != last.generation || line.reason != last.reason:
 		m.logger.V(2).Info("The slots of a shard have changed", "slots", slots.Len(), "generation", line.generation, "reason", line.reason)
 	}
 	return line

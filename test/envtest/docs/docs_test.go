@@ -1,4 +1,4 @@
-// Package docs_test compiles the Go snippets of the README and of docs/.
+// Package docs_test compiles the Go snippets of the README and of docs/, and runs the follower of docs/scale.md.
 package docs_test
 
 import (

@@ -34,7 +34,7 @@ import (
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 )
 
-// The functions below are not called. Each has the code of one snippet, which names its
+// The functions below are not called, except for follow. Each has the code of one snippet, which names its
 // parameters.
 
 // README.md
@@ -267,8 +267,6 @@ func follow(ctx context.Context, member *sharding.Member, end, begin func(shardi
 		}
 	}
 }
-
-var _ = follow
 
 // docs/status.md
 

@@ -23,10 +23,11 @@ var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 const installPoll = 25 * time.Millisecond
 
 // InstallCRDs applies crds and waits until each is Established, and each of its served
-// versions can be listed and is in the discovery documents, in which a busy server has it later.
-// This takes up to a second, since the first requests of a new type get 429. It updates an existing CRD. If a CRD is being deleted, it waits until the CRD
-// is gone, and creates it again. It returns an error when ctx ends, or at once
-// if a CRD is invalid or another CRD has its names; earlier CRDs are installed then.
+// versions can be listed and is in the discovery documents, in which a busy server has it
+// later. This takes up to a second, since the first requests of a new type get 429. It
+// updates an existing CRD. If a CRD is being deleted, it waits until the CRD is gone, and
+// creates it again. It returns an error when ctx ends, or at once if a CRD is invalid or
+// another CRD has its names; earlier CRDs are installed then.
 //
 // Objects can be created at once. Without InstallCRDs, an API server delays creations for
 // two seconds after a CRD is Established; InstallCRDs sets an earlier time in that
