@@ -93,15 +93,19 @@ func recoverFrom(t *testing.T, outage error, lasts time.Duration) {
 		slices.Sort(keys)
 		return slices.Equal(keys, want[i/each]) && leases[i].Status().State == status.StateSynced && cluster.OpenWatches(types[i].GVR) == 1
 	}
+	limit := min(lasts+lasts/5+time.Second, 40*time.Second)
 	took := map[int]time.Duration{}
-	for ; time.Since(begun) < 2*time.Minute; time.Sleep(50 * time.Millisecond) {
+	step := 50 * time.Millisecond
+	for ; time.Since(begun) < 2*time.Minute; time.Sleep(step) {
+		if time.Since(begun) > limit {
+			step = time.Second // a type that is not what it should be now is too late
+		}
 		for i := range types {
 			if !recovered(i) {
 				took[i/each] = time.Since(begun)
 			}
 		}
 	}
-	limit := min(lasts+lasts/5+time.Second, 40*time.Second)
 	if took[unchanged] > limit || took[changed] > limit || took[recreated] > limit {
 		t.Errorf("unchanged types recovered after %v, changed types after %v, recreated types after %v; want at most %v",
 			took[unchanged], took[changed], took[recreated], limit)

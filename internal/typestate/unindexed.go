@@ -14,7 +14,9 @@ import (
 const (
 	// maxNamed is the number of objects whose errors of index functions are stored.
 	maxNamed = source.MaxNamed
-	// compareEvery is how often a long list of failed index functions is compared with the cache.
+	// Failed index functions of more than longList objects are compared with the cache at most once in
+	// compareEvery: the comparison of a list that grows by one at a time would cost its square.
+	longList     = 100
 	compareEvery = time.Second
 )
 
@@ -79,9 +81,9 @@ func (u *unindexed) remove(at indexed) {
 	delete(u.named, at)
 }
 
-// compare removes the objects that no longer exist. A long list is compared at most once in compareEvery.
+// compare removes the objects that no longer exist.
 func (u *unindexed) compare(has func(key string) bool, now time.Time) {
-	if len(u.objects) > maxNamed && now.Sub(u.compared) < compareEvery {
+	if len(u.objects) > longList && now.Sub(u.compared) < compareEvery {
 		return
 	}
 	u.compared = now
