@@ -358,6 +358,7 @@ func (l *live) addDocument(doc *document, number uint64) {
 	}
 	now := time.Now()
 	l.knowledge.addDocument(doc, number, now)
+	l.refuteAbsencesLocked(now)
 	l.publishLocked(now)
 	signal(l.reads)
 }

@@ -123,3 +123,37 @@ func TestEvidence_AnotherServerOfAVersionThatIsNotPreferred(t *testing.T) {
 		}
 	})
 }
+
+// A server that starts, or another one, may respond that there are no CRDs. If documents list CRDs, types are not taken for
+// built in: that they are of CRDs would be another backing, and all their objects would be deleted and added again.
+func TestEvidence_CRDsThatDocumentsListAreNotAbsent(t *testing.T) {
+	for _, without := range [][]string{{"v1.apiregistration.k8s.io"}, {}} {
+		inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+			t.Helper()
+			w.update(func() {
+				w.setCRD(gadget("v1"))
+				for _, api := range without {
+					w.dropAPI(api)
+				}
+				w.fault["crds.list"], w.fault["apis.list"] = "404", "404"
+			})
+			sleep(3 * time.Second)
+			next := recordEvents(t, r)
+			runFor(t, r)
+			sleep(2 * time.Minute)
+			next()
+			if res, err := r.ResolveGVR(t.Context(), gadgets); err != nil || res.Backing != discovery.BackingUnknown {
+				t.Errorf("without %q: %q, %v", without, res.Backing, err)
+			}
+			if s := r.Status(); s.CRDs.State != discovery.SourceFailing || (s.APIServices.State == discovery.SourceAbsent) != (len(without) > 0) {
+				t.Errorf("without %q: CRDs are %s, APIServices %s", without, s.CRDs.State, s.APIServices.State)
+			}
+			w.update(func() { clear(w.fault) })
+			sleep(2 * time.Minute)
+			wantEvents(t, next)
+			if res, err := r.ResolveGVR(t.Context(), gadgets); err != nil || res.Backing != discovery.BackingCRD || res.CRDUID == "" {
+				t.Errorf("without %q, healed: %q %q, %v", without, res.Backing, res.CRDUID, err)
+			}
+		})
+	}
+}

@@ -40,6 +40,8 @@ type knowledge struct {
 	apis        map[string]map[string]*apiService // by group and version
 	apisRule    bool
 	apisCurrent bool
+	// crdsAbsent and apisAbsent report whether the server has responded that it does not have CRDs, or APIServices.
+	crdsAbsent, apisAbsent bool
 
 	// gone are the deleted CRDs, while documents may list their resources.
 	gone map[schema.GroupResource]*crdState

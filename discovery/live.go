@@ -234,9 +234,32 @@ func (l *live) watch(ctx context.Context, s *restServer, src source) {
 			number := l.resolver.askedSoFar()
 			l.updateObjects(func(now time.Time) (differs, ask bool) { return src.one(kind, item, number, now) })
 		},
-		state: func(state SourceState, verb string, err error) { l.enter(src, state, verb, err) },
+		state:  func(state SourceState, verb string, err error) { l.enter(src, state, verb, err) },
+		served: func() bool { return l.listed(src) },
 	}
 	w.run(ctx)
+}
+
+// listed reports whether the last document lists the resource of a source.
+func (l *live) listed(src source) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.knowledge.lists(src.resource.GroupResource())
+}
+
+// refuteAbsencesLocked ends the belief that the server does not have the resource of a source, if documents list it: the
+// response NotFound was that of a wrong server, or of one that starts. Caller holds mu.
+func (l *live) refuteAbsencesLocked(now time.Time) {
+	for _, src := range []source{l.crdSource(), l.apiSource()} {
+		if !*src.absent || !l.knowledge.lists(src.resource.GroupResource()) {
+			continue
+		}
+		l.resolver.mu.Lock()
+		src.status.become(SourceFailing, src.status.Verb, src.status.Err, now)
+		l.resolver.mu.Unlock()
+		src.enter(SourceFailing, src.status.Err, l.knowledge.docAt, now)
+		l.knowledge.all, l.knowledge.builtIn = true, nil
+	}
 }
 
 // updateObjects is update for changes of objects: if documents are to be requested, they are expected to change
@@ -450,6 +473,7 @@ type source struct {
 	// rule reports whether the list of objects is complete, and current whether the watch is open.
 	rule, current *bool
 	responded     *bool // there was a list, or a failure
+	absent        *bool // the server does not have the resource
 	all           func(items []*slimMeta, number uint64, now time.Time) (differs, ask bool)
 	one           func(kind watch.EventType, item *slimMeta, number uint64, now time.Time) (differs, ask bool)
 }
@@ -457,7 +481,7 @@ type source struct {
 func (l *live) crdSource() source {
 	k := &l.knowledge
 	return source{
-		resource: crdResource, path: crdPath, status: &l.crds, responded: &k.crdsResponded, rule: &k.crdsRule, current: &k.crdsCurrent,
+		resource: crdResource, path: crdPath, status: &l.crds, responded: &k.crdsResponded, rule: &k.crdsRule, current: &k.crdsCurrent, absent: &k.crdsAbsent,
 		all: func(items []*slimMeta, number uint64, now time.Time) (differs, ask bool) {
 			k.all = true
 			if k.before != nil { // also after a failure, so that what was known is compared with it
@@ -479,7 +503,7 @@ func (l *live) crdSource() source {
 func (l *live) apiSource() source {
 	k := &l.knowledge
 	return source{
-		resource: apiServiceResource, path: apiServicePath, status: &l.apis, responded: &k.apisResponded, rule: &k.apisRule, current: &k.apisCurrent,
+		resource: apiServiceResource, path: apiServicePath, status: &l.apis, responded: &k.apisResponded, rule: &k.apisRule, current: &k.apisCurrent, absent: &k.apisAbsent,
 		all: func(items []*slimMeta, _ uint64, _ time.Time) (differs, ask bool) {
 			return true, k.replaceAPIs(items)
 		},
@@ -521,13 +545,14 @@ func (s source) listed(items []*slimMeta, number uint64, now time.Time) (differs
 	if !*s.responded {
 		*s.responded, *s.rule, *s.current = true, true, true
 	}
+	*s.absent = false
 	return s.all(items, number, now)
 }
 
 // enter records a new state.
 func (s source) enter(state SourceState, err error, number uint64, now time.Time) (differs, ask bool) {
-	first := !*s.responded
-	*s.responded = true
+	first, absent := !*s.responded, *s.absent
+	*s.responded, *s.absent = true, state == SourceAbsent
 	switch {
 	case state == SourceCurrent:
 		differs = !*s.rule || !*s.current
@@ -540,7 +565,7 @@ func (s source) enter(state SourceState, err error, number uint64, now time.Time
 		*s.rule, *s.current = false, false
 	default: // the known objects stay, and documents may add resources
 		differs, ask = *s.current, *s.current
-		*s.current = false
+		*s.current, *s.rule = false, *s.rule && !absent
 	}
 	return differs || first, ask
 }

@@ -46,6 +46,8 @@ type metadataWatch struct {
 	list  func(items []*slimMeta)                         // a complete list
 	event func(kind watch.EventType, item *slimMeta)      // Added, Modified or Deleted
 	state func(state SourceState, verb string, err error) // called for each change of the state
+	// served reports whether there is evidence that the server has the resource; nil: there is none.
+	served func() bool
 
 	// Only run and its reflector use the fields below.
 	backoff wait.Backoff // since the last watch that was steady
@@ -464,8 +466,8 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 			backoff = &w.refusal
 		}
 		sleep(ctx, spread(backoff.Step(), 0.1, w.jitter), nil)
-	case failed.verb == "list" && apierrors.IsNotFound(cause) && !w.filled:
-		// If the last list was not empty, the resource exists, and the 404 is of a wrong server.
+	case failed.verb == "list" && apierrors.IsNotFound(cause) && !w.filled && (w.served == nil || !w.served()):
+		// Otherwise the 404 is of a wrong server, or of one that starts.
 		w.report(SourceAbsent, failed.verb, cause)
 		sleep(ctx, spread(w.absence.Step(), 0.1, w.jitter), nil)
 	default:

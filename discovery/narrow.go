@@ -224,11 +224,11 @@ func (n *narrow) conclude(t *narrowType, now time.Time) (expected bool) {
 		backing = apiServiceOf(t.api.meta).backing()
 	}
 	switch {
-	case t.gvr.Group == "", crd == nil && (backing == BackingBuiltIn || t.crd.none && t.api.none):
+	case t.gvr.Group == "", crd == nil && backing == BackingBuiltIn:
 		t.res.Backing = BackingBuiltIn
 	case crd != nil && (backing == BackingCRD || t.api.none) && now.Sub(crd.touched) > recently:
 		t.res.Backing, t.res.CRDUID = BackingCRD, crd.UID
-	default: // also if the document may be older than the CRD
+	default: // also if the document may be older than the CRD, or the server seems to have no CRDs: the documents tell
 		return false
 	}
 	close(t.concluded)

@@ -561,3 +561,30 @@ func TestNarrow_AQuestionEndsWithTheRun(t *testing.T) {
 		}
 	})
 }
+
+// The responses of a server that starts, or of another one, may say that there are neither CRDs nor APIServices.
+func TestNarrow_ATypeIsNotBuiltInBecauseOfNotFound(t *testing.T) {
+	inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		w.update(func() { w.fault["crds.list"], w.fault["apis.list"] = "404", "404" })
+		if res, err := validated(t, r, gadgets); err != nil || res.Backing != discovery.BackingUnknown {
+			t.Errorf("admitted as %q, %v", res.Backing, err)
+		}
+		next := recordInformerEvents(t, r)
+		sleep(time.Minute)
+		if r.Status().Narrow {
+			t.Error("the run has not widened")
+		}
+		next()
+		w.update(func() { clear(w.fault) })
+		sleep(2 * time.Minute)
+		for _, event := range next() {
+			if strings.Contains(event, "gadgets.v1.example.org") && event != "Changed gadgets.v1.example.org [Labels]" {
+				t.Error(event)
+			}
+		}
+		if res, err := validated(t, r, gadgets); err != nil || res.Backing != discovery.BackingCRD || res.CRDUID == "" {
+			t.Errorf("healed: %q %q, %v", res.Backing, res.CRDUID, err)
+		}
+	})
+}

@@ -320,7 +320,10 @@ func TestRun_TheIntervalOfListsThatAreNotFoundGrows(t *testing.T) {
 			w.update(func() { lists = w.counts["crds.list"] })
 			return lists
 		}
-		w.fault["crds.list"] = "404"
+		w.update(func() {
+			w.dropAPI("v1.apiextensions.k8s.io")
+			w.fault["crds.list"] = "404"
+		})
 		runFor(t, r)
 		sleep(40 * time.Second)
 		if got := soFar(); got != 5 { // after 0, 2, 6, 14 and 30 s

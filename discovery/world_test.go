@@ -325,6 +325,12 @@ func (w *memoryServer) autoregister() {
 	}
 }
 
+// dropAPI removes a group version that the server itself serves.
+func (w *memoryServer) dropAPI(name string) {
+	w.drop(w.apis, name)
+	w.snapshot()
+}
+
 func (w *memoryServer) dropCRD(name string) {
 	w.drop(w.crds, name)
 	time.AfterFunc(time.Duration(w.rng.IntN(2000))*time.Millisecond, w.autoregister)

@@ -141,17 +141,18 @@ func TestObjects_AnInformerGetsAllChanges(t *testing.T) {
 				if got := len(store.ListKeys()); got != n {
 					t.Fatalf("%d objects cached, want %d", got, n)
 				}
+				firsts := make([]*unstructured.Unstructured, n)
 				for i := range n {
-					want := &unstructured.Unstructured{Object: kind.Object(i)}
-					got, _, err := store.Get(want)
-					if diff := cmp.Diff(any(want), got); diff != "" || err != nil {
+					firsts[i] = &unstructured.Unstructured{Object: kind.Object(i)}
+					got, _, err := store.Get(firsts[i])
+					if diff := cmp.Diff(any(firsts[i]), got); diff != "" || err != nil {
 						t.Fatalf("object %d: %v\n%s", i, err, diff)
 					}
 				}
 				change(t, c, eventsOf[kind.Name])
 				for k := range eventsOf[kind.Name] {
 					u := next(t, updates)
-					first := unstructured.Unstructured{Object: kind.Object(k % n)}
+					first := firsts[k%n]
 					if u.GetName() != first.GetName() || u.GetResourceVersion() != versionOf(n+k) || u.GetGeneration() != first.GetGeneration()+int64(k/n)+1 {
 						t.Fatalf("event %d: %s, version %s, generation %d", k, u.GetName(), u.GetResourceVersion(), u.GetGeneration())
 					}
