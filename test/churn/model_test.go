@@ -185,6 +185,18 @@ func TestCheckHistory_RestoresEndAtRest(t *testing.T) {
 	}{
 		{"not at rest", func(sample) {}, nil},
 		{"at rest", func(s sample) { s.rested(time.Now()) }, []Invariant{Ordered, Justified}},
+		{"at rest when the CRD came, a moment before", func(s sample) {
+			s.rested(time.Now())
+			s.show("second", time.Now(), false)
+		}, []Invariant{Ordered}},
+		{"at rest when the CRD came, some time before", func(s sample) {
+			s.rested(time.Now())
+			s.show("second", time.Now().Add(-noticed), false)
+		}, []Invariant{Ordered, Justified}},
+		{"at rest when another CRD came", func(s sample) {
+			s.rested(time.Now())
+			s.show("third", time.Now(), false)
+		}, []Invariant{Ordered, Justified}},
 		{"at rest while a namespace is forbidden", func(s sample) {
 			s.forbid("t1", "b", true)
 			s.rested(time.Now())
@@ -264,7 +276,17 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 		{"it is deleted before CRDs could not be read", all, deletedOnce, func(s sample) { s.hide(hour(s, 1)) }, []Invariant{Justified, Unique}},
 		{"the CRD came at once", all, deletedOnce, func(s sample) { hidden(s); created(s, s.begun); s.show("second", s.begun.Add(prompt/2), true) }, []Invariant{Justified, Unique}},
 		{"the CRD came late, and before the object", all, deletedOnce, func(s sample) { hidden(s); s.show("second", s.begun.Add(-noticed), true) }, []Invariant{Justified, Unique}},
-		{"the subject was at rest with the CRD", all, deletedOnce, func(s sample) { hidden(s); s.show("second", s.begun.Add(noticed), true); s.rested(time.Now()) }, []Invariant{Justified, Unique}},
+		{"the subject was at rest with the CRD, which came some time before", all, deletedOnce, func(s sample) {
+			hidden(s)
+			s.show("second", s.begun.Add(time.Microsecond-noticed), true) // the object existed a moment before the end of that time
+			s.rested(s.begun)
+		}, []Invariant{Justified, Unique}},
+		{"the subject was at rest when the CRD came, a moment before", all, deletedOnce, func(s sample) {
+			hidden(s)
+			s.rested(s.begun)
+			s.show("second", time.Now().Add(-noticed/2), true)
+			s.rested(s.begun)
+		}, nil},
 		{"the subject was at rest before the CRD came", all, deletedOnce, func(s sample) { hidden(s); s.rested(time.Now()); s.show("second", hour(s, 1), true) }, nil},
 		{"CRDs were listed again before it came", all, deletedOnce, func(s sample) {
 			hidden(s)

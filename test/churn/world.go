@@ -31,6 +31,7 @@ type World struct {
 
 	hidden []span                  // in which requests for CRDs may fail, each until the subject has listed them after that
 	shown  map[types.UID]time.Time // when a response to the subject had a CRD for the first time
+	latest map[types.UID]time.Time // when one had it for the last time
 }
 
 // typeTruth is one type of a script, with all types of this name that have existed.
@@ -55,14 +56,19 @@ func nothing() inventory { return inventory{-1, map[string]types.UID{}} }
 // restoration is the time from the beginning of a restore of etcd until subjects must have noticed it.
 type restoration struct {
 	begun, ended time.Time // ended is zero until then
-	returned     bool      // it has brought back a CRD that was deleted
+	returned     types.UID // of a CRD that was deleted, and that it has brought back; empty: there is none
+	shown        time.Time // when a response to the subject had that CRD for the first time since then
 }
 
-// during reports whether a restoration, of those that are true for which, was in progress at a time.
-func (t *typeTruth) during(at time.Time, which func(restoration) bool) bool {
-	return slices.ContainsFunc(t.restores, func(r restoration) bool {
-		return which(r) && !at.Before(r.begun) && (r.ended.IsZero() || !at.After(r.ended))
-	})
+// during reports whether, at a time, the subject may not have noticed the restore yet.
+func (r restoration) during(at time.Time) bool {
+	return !at.Before(r.begun) && (r.ended.IsZero() || !at.After(r.ended))
+}
+
+// returning reports whether, at a time, the subject may not have noticed yet that the restore has brought back a CRD. A subject that is at rest
+// has the right objects, and may still be about to notice the CRD that it has just been sent.
+func (r restoration) returning(at time.Time) bool {
+	return r.returned != "" && (r.during(at) || !at.Before(r.begun) && at.Before(r.shown.Add(noticed)))
 }
 
 // Incarnation is one CRD of a type.
@@ -116,7 +122,7 @@ type State struct {
 func (s State) Selected(color string) bool { return !s.Deleted && (color == "" || s.Color == color) }
 
 func newWorld(group string) *World {
-	return &World{Group: group, types: map[string]*typeTruth{}, selected: map[string]*NamespaceSets{}, shown: map[types.UID]time.Time{}}
+	return &World{Group: group, types: map[string]*typeTruth{}, selected: map[string]*NamespaceSets{}, shown: map[types.UID]time.Time{}, latest: map[types.UID]time.Time{}}
 }
 
 // Resource returns the resource of a type of the script in a version.
@@ -418,8 +424,14 @@ func (w *World) restored(begun time.Time) {
 				crd.Deleted = begun
 			}
 		}
-		returned := s.present != nil && !t.incarnations[s.current].Deleted.IsZero() && s.crd.Deleted.IsZero()
-		t.restores = append(t.restores, restoration{begun: begun, returned: returned})
+		r := restoration{begun: begun}
+		if s.present != nil && !t.incarnations[s.current].Deleted.IsZero() && s.crd.Deleted.IsZero() {
+			r.returned = s.crd.UID
+			if at := w.latest[r.returned]; at.After(begun) {
+				r.shown = at
+			}
+		}
+		t.restores = append(t.restores, r)
 		if s.present != nil {
 			t.current, *t.incarnations[s.current] = s.current, s.crd
 		}
@@ -483,7 +495,7 @@ func (w *World) returned(typ string, at time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.types[typ]
-	return t != nil && t.during(at, func(r restoration) bool { return r.returned })
+	return t != nil && slices.ContainsFunc(t.restores, func(r restoration) bool { return r.returning(at) })
 }
 
 // span is a time with a beginning and an end.
@@ -511,6 +523,14 @@ func (w *World) show(crd types.UID, at time.Time, hidden bool) {
 	defer w.mu.Unlock()
 	if _, shown := w.shown[crd]; !shown {
 		w.shown[crd] = at
+	}
+	w.latest[crd] = at
+	for _, t := range w.types {
+		for i := range t.restores {
+			if r := &t.restores[i]; r.returned == crd && r.shown.IsZero() {
+				r.shown = at
+			}
+		}
 	}
 	if n := len(w.hidden); !hidden && n > 0 && w.hidden[n-1].ended.IsZero() {
 		w.hidden[n-1].ended = at
@@ -559,13 +579,14 @@ func (w *World) news(o Object) string {
 
 // replacedLate reports whether an object existed while its CRD was unknown to the subject, as [World.unknown] has it, and the subject has not
 // been at rest with that CRD before a time. When the subject learns of the CRD, it deletes what it has got before, of which it can't know the
-// CRD, and adds it again.
+// CRD, and adds it again. A subject is at rest with what it has got, and may still be about to notice a CRD that it has just been sent.
 func (w *World) replacedLate(o Object, at time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.types[o.Type]
-	known := t.incarnations[o.Incarnation].known
-	return (known.IsZero() || at.Before(known)) && t.unknownLocked(w, o.Incarnation, o.States[0].At)
+	crd := t.incarnations[o.Incarnation]
+	rested := !crd.known.IsZero() && !at.Before(crd.known) && !at.Before(w.shown[crd.UID].Add(noticed))
+	return !rested && t.unknownLocked(w, o.Incarnation, o.States[0].At)
 }
 
 // rewound reports whether, at a time, the subject may not have noticed yet that an earlier state of a type has been restored.
@@ -573,7 +594,7 @@ func (w *World) rewound(typ string, at time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.types[typ]
-	return t != nil && t.during(at, func(restoration) bool { return true })
+	return t != nil && slices.ContainsFunc(t.restores, func(r restoration) bool { return r.during(at) })
 }
 
 // nextSerial returns the content of the next write.
