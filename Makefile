@@ -6,8 +6,8 @@ SHELL := bash
 MODULES := . bench controllerruntime examples/clusters examples/controller examples/ipamblock examples/manager examples/sharded metrics test/envtest test/envtest/embedded
 UNIT    := ./... ./bench/... ./controllerruntime/... ./metrics/...
 SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/clusters/... ./examples/controller/... ./examples/ipamblock/... ./examples/manager/... ./examples/sharded/...
-# Packages whose tests mostly wait run up to eight of them at a time.
-PLAIN   := go test -shuffle=on -count=1 -timeout=40m
+# Packages whose tests mostly wait run up to eight of them at a time. Lint has all checks of vet.
+PLAIN   := go test -vet=off -shuffle=on -count=1 -timeout=40m
 TEST    := $(PLAIN) -race -parallel=8
 # Their tests run whole without the race detector, and with it short: it makes them ten times as long.
 PURE    := ./internal/wire ./internal/packed ./internal/metaproto ./bench/cache
@@ -48,7 +48,7 @@ test-unit: ## run the tests that need no server
 	@$(MAKE) --no-print-directory -j2 units packed-upstream UNIT='$(UNIT)'
 
 units:
-	@$(TEST) -short $$(go list $(UNIT) | grep -v '/bench/objects$$')
+	@$(TEST) -short -p=3 $$(go list $(UNIT) | grep -v '/bench/objects$$')
 
 packed-upstream:
 	@echo "test-unit: running client-go's tests also with packed caches"; GVRKIT_PACKED_CACHES=true $(TEST) ./test/upstream

@@ -286,10 +286,11 @@ func (c *checker) deleted(e Event, o Object) {
 		return
 	}
 	justified := slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Selected(c.view.Color) && !s.At.After(e.At) })
-	if _, before := c.again[o.UID]; !justified && !before && c.world.replacedLate(o, e.At) {
+	returned := c.world.returned(c.view.Type, e.At)
+	if _, before := c.again[o.UID]; !justified && !before && (returned || c.world.replacedLate(o, e.At)) {
 		justified, c.again[o.UID] = true, true
 	}
-	if !justified && !c.world.returned(c.view.Type, e.At) && c.world.servedAtFirst(o.Type, o.Incarnation, c.view.Version) {
+	if !justified && !returned && c.world.servedAtFirst(o.Type, o.Incarnation, c.view.Version) {
 		c.report(Justified, e, "the object exists and is selected: %s; %s", o.versions(), c.world.news(o))
 	}
 }

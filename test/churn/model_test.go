@@ -262,6 +262,9 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 	}
 	hour := func(s sample, hours int) time.Time { return s.begun.Add(time.Duration(hours) * time.Hour) }
 	hidden := func(s sample) { s.hide(hour(s, -1)) }
+	cameBack := func(s sample, at time.Time) {
+		s.types["t1"].restores = []restoration{{begun: hour(s, -1), ended: hour(s, -1), returned: "second", shown: at}}
+	}
 	created := func(s sample, at time.Time) { s.types["t1"].incarnations[1].created = at }
 	for _, tc := range []struct {
 		name   string
@@ -301,7 +304,10 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 			s.hide(s.begun)
 		}, nil},
 		{"the type is on the aggregated server", all, deletedOnce, func(s sample) { hidden(s); s.types["t1"].incarnations[1].aggregated = true }, []Invariant{Justified, Unique}},
+		{"a restore has brought back the CRD, which came a moment ago", all, deletedOnce, func(s sample) { cameBack(s, s.begun) }, nil},
+		{"a restore has brought back the CRD, which came some time ago", all, deletedOnce, func(s sample) { cameBack(s, s.begun.Add(-noticed)) }, []Invariant{Justified, Unique}},
 		{"it is deleted twice", all, func(s sample, r *Recorder) { deletedOnce(s, r); r.OnDelete(s.z()); r.OnAdd(s.z(), false) }, hidden, []Invariant{Justified, Unique}},
+		{"it is added twice after a restore", all, func(s sample, r *Recorder) { deletedOnce(s, r); r.OnAdd(s.z(), false) }, func(s sample) { cameBack(s, s.begun) }, []Invariant{Unique, Unique}},
 		{"it is added twice", all, func(s sample, r *Recorder) { deletedOnce(s, r); r.OnAdd(s.z(), false) }, hidden, []Invariant{Unique, Unique}},
 		{"an object of the first CRD is deleted", View{Name: "h", Type: "t2"}, func(s sample, r *Recorder) {
 			s.defined("t2", Incarnation{UID: "only", Namespaced: true, Served: []string{"v1"}})
