@@ -210,11 +210,12 @@ func (c *checker) added(e Event, o Object, have held, present bool) {
 }
 
 // successor checks that the handler has no object of another CRD of the type than that of an addition. The objects of each namespace of a set come
-// by themselves: those of one may come before those of another one leave, unless the subject knows that they are of two CRDs.
+// by themselves: those of one may come before those of another one leave, unless the subject knows that they are of two CRDs. It may not know it
+// if CRDs were hidden, or if a restore of etcd has brought back one of them.
 func (c *checker) successor(e Event, o Object) {
 	for key, other := range c.has {
 		if other.incarnation == o.Incarnation || c.view.Sets != nil &&
-			(c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation) || c.world.unknown(o.Type, o.Incarnation, e.At)) {
+			(c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation) || c.world.unknown(o.Type, o.Incarnation, e.At) || c.world.returned(o.Type, e.At)) {
 			continue
 		}
 		c.report(Generations, e, "it is of type %d, and the handler has %s of type %d; %s", o.Incarnation, key, other.incarnation, c.world.news(o))

@@ -318,6 +318,9 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 		{"namespaces have objects of two CRDs", set, mixed, hidden, nil},
 		{"namespaces have objects of two CRDs until the CRD comes", set, mixed, func(s sample) { hidden(s); s.show("second", hour(s, 1), true) }, nil},
 		{"namespaces have objects of two CRDs after the CRD came", set, mixed, func(s sample) { hidden(s); s.show("second", s.begun.Add(-noticed), true) }, []Invariant{Generations}},
+		{"namespaces have objects of two CRDs, and a restore has brought back one", set, mixed, func(s sample) { cameBack(s, s.begun) }, nil},
+		{"namespaces have objects of two CRDs, and a restore has brought back one some time ago", set, mixed, func(s sample) { cameBack(s, s.begun.Add(-noticed)) }, []Invariant{Generations}},
+		{"one list has objects of two CRDs, and a restore has brought back one", all, mixed, func(s sample) { cameBack(s, s.begun) }, []Invariant{Generations}},
 		{"namespaces have objects of two CRDs though CRDs could be read", set, mixed, func(sample) {}, []Invariant{Generations}},
 		{"one list has objects of two CRDs", all, mixed, hidden, []Invariant{Generations}},
 	} {
