@@ -382,36 +382,62 @@ func (b *builder) each(opening, closing byte, one func() bool) bool {
 // maxScratch is the maximum length of a slice whose memory is kept for the next one.
 const maxScratch = 1 << 10
 
-// fillSlice fills slices of type t. They are built in a slice that is used again, and get the capacity that they
-// need.
+// scratch has slices in which elements are collected until their number is known. They are used again.
+type scratch struct{ slices sync.Pool }
+
+// scratchOf returns a scratch with slices of type t.
+func scratchOf(t reflect.Type) *scratch {
+	return &scratch{sync.Pool{New: func() any {
+		slice := reflect.New(t).Elem()
+		return &slice
+	}}}
+}
+
+// elements are elements that are being collected.
+type elements struct {
+	from  *reflect.Value
+	slice reflect.Value
+	n     int
+}
+
+// begin returns elements, without any yet.
+func (s *scratch) begin() elements {
+	from := s.slices.Get().(*reflect.Value)
+	return elements{from: from, slice: *from}
+}
+
+// add returns the next element, which is zero.
+func (e *elements) add() reflect.Value {
+	if e.n == e.slice.Cap() {
+		e.slice.Grow(1)
+	}
+	e.n++
+	e.slice.SetLen(e.n)
+	return e.slice.Index(e.n - 1)
+}
+
+// end takes the slice back, whose elements have been copied.
+func (s *scratch) end(e *elements) {
+	if e.n <= maxScratch {
+		e.slice.Clear()
+		e.slice.SetLen(0)
+		s.slices.Put(e.from)
+	}
+}
+
+// fillSlice fills slices of type t, which get the capacity that they need.
 func fillSlice(t reflect.Type, elem fill) fill {
-	pool := sync.Pool{New: func() any {
-		scratch := reflect.New(t).Elem()
-		return &scratch
-	}}
+	scratch := scratchOf(t)
 	return func(b *builder, v reflect.Value) bool {
 		b.takeDrop() // a path does not lead through arrays
-		from := pool.Get().(*reflect.Value)
-		scratch, n := *from, 0
-		ok := b.each('[', ']', func() bool {
-			if n == scratch.Cap() {
-				scratch.Grow(1)
-			}
-			n++
-			scratch.SetLen(n)
-			return elem(b, scratch.Index(n-1))
-		})
-		if !ok {
+		elems := scratch.begin()
+		if !b.each('[', ']', func() bool { return elem(b, elems.add()) }) {
 			return false
 		}
-		exact := reflect.MakeSlice(t, n, n)
-		reflect.Copy(exact, scratch)
+		exact := reflect.MakeSlice(t, elems.n, elems.n)
+		reflect.Copy(exact, elems.slice)
 		v.Set(exact)
-		if n <= maxScratch {
-			scratch.Clear()
-			scratch.SetLen(0)
-			pool.Put(from)
-		}
+		scratch.end(&elems)
 		return true
 	}
 }
@@ -425,15 +451,15 @@ func (p *planner) ofMap(t reflect.Type) fill {
 	case t == reflect.TypeFor[map[string]string]():
 		return fillTexts
 	}
-	return fillMap(key, elem, p.of(elem))
+	return fillMap(t, p.of(elem))
 }
 
-func fillMap(key, elem reflect.Type, value fill) fill {
+// fillMap fills maps of type t, which are made for the number of their elements.
+func fillMap(t reflect.Type, value fill) fill {
+	scratch := scratchOf(reflect.SliceOf(t.Elem()))
 	return func(b *builder, v reflect.Value) bool {
-		into, k, e := reflect.MakeMap(v.Type()), reflect.New(key).Elem(), reflect.New(elem).Elem()
-		v.Set(into)
-		drop := b.takeDrop()
-		return b.each('{', '}', func() bool {
+		base, drop, elems := len(b.texts), b.takeDrop(), scratch.begin()
+		ok := b.each('{', '}', func() bool {
 			name, _, ok := b.name()
 			if !ok {
 				return false
@@ -442,14 +468,23 @@ func fillMap(key, elem reflect.Type, value fill) fill {
 			if below.dropped() {
 				return b.skip()
 			}
-			k.SetString(name)
-			e.SetZero()
-			if !below.fill(b, value, e) {
-				return false
-			}
-			into.SetMapIndex(k, e)
-			return true
+			b.texts = append(b.texts, name)
+			return below.fill(b, value, elems.add())
 		})
+		if !ok {
+			return false
+		}
+		names := b.texts[base:]
+		into, key := reflect.MakeMapWithSize(t, len(names)), reflect.New(t.Key()).Elem()
+		for i, name := range names {
+			key.SetString(name)
+			into.SetMapIndex(key, elems.slice.Index(i))
+		}
+		clear(names)
+		b.texts = b.texts[:base]
+		v.Set(into)
+		scratch.end(&elems)
+		return true
 	}
 }
 
