@@ -286,14 +286,23 @@ func (c *checker) deleted(e Event, o Object) {
 		}
 		return
 	}
-	justified := slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Selected(c.view.Color) && !s.At.After(e.At) })
-	returned := c.world.returned(c.view.Type, e.At)
-	if _, before := c.again[o.UID]; !justified && !before && (returned || c.world.replacedLate(o, e.At)) {
-		justified, c.again[o.UID] = true, true
-	}
-	if !justified && !returned && c.world.servedAtFirst(o.Type, o.Incarnation, c.view.Version) {
+	if !c.justified(e, o, last) && c.world.servedAtFirst(o.Type, o.Incarnation, c.view.Version) {
 		c.report(Justified, e, "the object exists and is selected: %s; %s", o.versions(), c.world.news(o))
 	}
+}
+
+// justified reports whether there is a cause for a deletion, after the state with that index. An object of a CRD that the subject learns of late
+// may be added once more.
+func (c *checker) justified(e Event, o Object, last int) bool {
+	if slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Selected(c.view.Color) && !s.At.After(e.At) }) {
+		return true
+	}
+	returned := c.world.returned(c.view.Type, e.At)
+	if _, before := c.again[o.UID]; !before && (returned || c.world.replacedLate(o, e.At)) {
+		c.again[o.UID] = true
+		return true
+	}
+	return returned
 }
 
 // versions describes the states of an object.
