@@ -211,11 +211,11 @@ func (c *checker) added(e Event, o Object, have held, present bool) {
 
 // successor checks that the handler has no object of another CRD of the type than that of an addition. The objects of each namespace of a set come
 // by themselves: those of one may come before those of another one leave, unless the subject knows that they are of two CRDs. It may not know it
-// if CRDs were hidden, or if a restore of etcd has brought back one of them.
+// before it has been sent the later one, and if a restore of etcd has brought back one of them.
 func (c *checker) successor(e Event, o Object) {
 	for key, other := range c.has {
-		if other.incarnation == o.Incarnation || c.view.Sets != nil &&
-			(c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation) || c.world.unknown(o.Type, o.Incarnation, e.At) || c.world.returned(o.Type, e.At)) {
+		if other.incarnation == o.Incarnation || c.view.Sets != nil && (c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation) ||
+			c.world.unknown(o.Type, o.Incarnation, e.At) || c.world.unseen(o.Type, o.Incarnation, e.At) || c.world.returned(o.Type, e.At)) {
 			continue
 		}
 		c.report(Generations, e, "it is of type %d, and the handler has %s of type %d; %s", o.Incarnation, key, other.incarnation, c.world.news(o))
@@ -294,15 +294,13 @@ func (c *checker) deleted(e Event, o Object) {
 // justified reports whether there is a cause for a deletion, after the state with that index. An object of a CRD that the subject learns of late
 // may be added once more.
 func (c *checker) justified(e Event, o Object, last int) bool {
-	if slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Selected(c.view.Color) && !s.At.After(e.At) }) {
-		return true
-	}
 	returned := c.world.returned(c.view.Type, e.At)
-	if _, before := c.again[o.UID]; !before && (returned || c.world.replacedLate(o, e.At)) {
+	_, before := c.again[o.UID]
+	late := !before && (returned || c.world.replacedLate(o, e.At))
+	if late { // also if there is another cause: the subject may not know it yet
 		c.again[o.UID] = true
-		return true
 	}
-	return returned
+	return late || returned || slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Selected(c.view.Color) && !s.At.After(e.At) })
 }
 
 // versions describes the states of an object.

@@ -262,10 +262,11 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 	}
 	hour := func(s sample, hours int) time.Time { return s.begun.Add(time.Duration(hours) * time.Hour) }
 	hidden := func(s sample) { s.hide(hour(s, -1)) }
+	created := func(s sample, at time.Time) { s.types["t1"].incarnations[1].created = at }
 	cameBack := func(s sample, at time.Time) {
+		created(s, hour(s, -2))
 		s.types["t1"].restores = []restoration{{begun: hour(s, -1), ended: hour(s, -1), returned: "second", shown: at}}
 	}
-	created := func(s sample, at time.Time) { s.types["t1"].incarnations[1].created = at }
 	for _, tc := range []struct {
 		name   string
 		view   View
@@ -321,7 +322,15 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 		{"namespaces have objects of two CRDs, and a restore has brought back one", set, mixed, func(s sample) { cameBack(s, s.begun) }, nil},
 		{"namespaces have objects of two CRDs, and a restore has brought back one some time ago", set, mixed, func(s sample) { cameBack(s, s.begun.Add(-noticed)) }, []Invariant{Generations}},
 		{"one list has objects of two CRDs, and a restore has brought back one", all, mixed, func(s sample) { cameBack(s, s.begun) }, []Invariant{Generations}},
-		{"namespaces have objects of two CRDs though CRDs could be read", set, mixed, func(sample) {}, []Invariant{Generations}},
+		{"namespaces have objects of two CRDs before the CRD comes", set, mixed, func(sample) {}, nil},
+		{"namespaces have objects of two CRDs when the CRD has just come", set, mixed, func(s sample) { s.show("second", s.begun, false) }, nil},
+		{"namespaces have objects of two CRDs though the CRD has come", set, mixed, func(s sample) { s.show("second", s.begun.Add(-noticed), false) }, []Invariant{Generations}},
+		{"namespaces have objects of two CRDs though the CRD should have come", set, mixed, func(s sample) { created(s, s.begun.Add(-lag)) }, []Invariant{Generations}},
+		{"it is deleted and added again, and then deleted by another client", all, func(s sample, r *Recorder) {
+			s.deleted("t1", "a/z", s.begun)
+			deletedOnce(s, r)
+			r.OnDelete(s.z())
+		}, hidden, nil},
 		{"one list has objects of two CRDs", all, mixed, hidden, []Invariant{Generations}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

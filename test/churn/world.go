@@ -565,6 +565,19 @@ func (t *typeTruth) unknownLocked(w *World, incarnation int, at time.Time) bool 
 	return !is || shown.Sub(crd.created) > prompt && at.Before(shown.Add(noticed))
 }
 
+// lag is how long, at most, a subject whose requests for CRDs do not fail may not have been sent a new CRD.
+const lag = 5 * time.Second
+
+// unseen reports whether, at a time, the subject may not have noticed a CRD that was created shortly before. Objects and CRDs come by different
+// requests: a subject may get objects of a CRD before the CRD.
+func (w *World) unseen(typ string, incarnation int, at time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	crd := w.types[typ].incarnations[incarnation]
+	shown, is := w.shown[crd.UID]
+	return at.Before(crd.created.Add(lag)) && (!is || at.Before(shown.Add(noticed)))
+}
+
 // news says when the CRD of an object was created, and when the subject was sent it.
 func (w *World) news(o Object) string {
 	w.mu.Lock()
