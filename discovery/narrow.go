@@ -228,7 +228,8 @@ func (n *narrow) conclude(t *narrowType, now time.Time) (expected bool) {
 		t.res.Backing = BackingBuiltIn
 	case crd != nil && (backing == BackingCRD || t.api.none) && now.Sub(crd.touched) > recently:
 		t.res.Backing, t.res.CRDUID = BackingCRD, crd.UID
-	default: // also if the document may be older than the CRD, or the server seems to have no CRDs: the documents tell
+	case t.crd.none && t.api.none: // such a response may be wrong: it does not tell that the type is built in
+	default: // also if the document may be older than the CRD
 		return false
 	}
 	close(t.concluded)
