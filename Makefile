@@ -6,7 +6,7 @@ SHELL := bash
 MODULES := . bench controllerruntime examples/clusters examples/controller examples/ipamblock examples/manager examples/sharded metrics test/envtest test/envtest/embedded
 UNIT    := ./... ./bench/... ./controllerruntime/... ./metrics/...
 SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/clusters/... ./examples/controller/... ./examples/ipamblock/... ./examples/manager/... ./examples/sharded/...
-# Packages whose tests mostly wait run up to eight of them at a time. Lint has all checks of vet.
+# Packages whose tests mostly wait run up to eight of them at a time. Lint has the checks of vet.
 PLAIN   := go test -vet=off -shuffle=on -count=1 -timeout=40m
 TEST    := $(PLAIN) -race -parallel=8
 # Their tests run whole without the race detector, and with it short: it makes them ten times as long.

@@ -235,13 +235,13 @@ func (l *live) watch(ctx context.Context, s *restServer, src source) {
 			l.updateObjects(func(now time.Time) (differs, ask bool) { return src.one(kind, item, number, now) })
 		},
 		state:  func(state SourceState, verb string, err error) { l.enter(src, state, verb, err) },
-		served: func() bool { return l.listed(src) },
+		served: func() bool { return l.lists(src) },
 	}
 	w.run(ctx)
 }
 
-// listed reports whether the last document lists the resource of a source.
-func (l *live) listed(src source) bool {
+// lists reports whether the last document lists the resource of a source.
+func (l *live) lists(src source) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.knowledge.lists(src.resource.GroupResource())
@@ -563,7 +563,7 @@ func (s source) enter(state SourceState, err error, number uint64, now time.Time
 	case state == SourceForbidden && !apierrors.IsUnauthorized(err):
 		differs, ask = *s.rule, *s.rule
 		*s.rule, *s.current = false, false
-	default: // the known objects stay, and documents may add resources
+	default: // the known objects stay, and documents may add resources; that there are none is not known any more
 		differs, ask = *s.current, *s.current
 		*s.current, *s.rule = false, *s.rule && !absent
 	}

@@ -43,6 +43,7 @@ var suites = [][]suite{{
 	{"client", "", 311, 13},
 }}
 
+// quick is the suite that make test runs.
 var quick = suite{"controller", "", 32, 32}
 
 func TestDocsHaveTheCounts(t *testing.T) {
