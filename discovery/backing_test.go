@@ -157,3 +157,45 @@ func TestEvidence_CRDsThatDocumentsListAreNotAbsent(t *testing.T) {
 		})
 	}
 }
+
+// The first documents of a server that starts may lack CRDs, too. What was concluded from them ends with the next documents.
+func TestEvidence_CRDsThatDocumentsListLaterWereNotAbsent(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		const crds = "v1.apiextensions.k8s.io"
+		backing := func(when string, want discovery.Backing) {
+			t.Helper()
+			if res, err := r.ResolveGVR(t.Context(), gadgets); err != nil || res.Backing != want {
+				t.Errorf("%s: served by %q, %v, want %q", when, res.Backing, err, want)
+			}
+		}
+		w.update(func() {
+			w.setCRD(gadget("v1"))
+			w.dropAPI(crds)
+			w.dropAPI("v1.apiregistration.k8s.io")
+			w.fault["crds.list"], w.fault["apis.list"] = "404", "404"
+		})
+		sleep(3 * time.Second)
+		runFor(t, r)
+		sleep(2 * time.Minute)
+		backing("documents lack CRDs", discovery.BackingBuiltIn)
+
+		w.update(func() { w.setAPI(&apiServiceObject{name: crds, auto: "onstart", available: true}) })
+		sleep(2 * time.Minute)
+		backing("documents list CRDs", discovery.BackingUnknown)
+
+		w.update(func() {
+			w.dropCRD(gadgetsCRD)
+			w.fault["crds.list"] = ""
+		})
+		sleep(2 * time.Minute)
+		w.update(func() {
+			w.fault["crds.list"] = "503"
+			w.endWatches(w.crds, true)
+		})
+		sleep(10 * time.Second)
+		w.update(func() { w.setCRD(gadget("v1")) })
+		sleep(2 * time.Minute)
+		backing("only documents have the new CRD", discovery.BackingUnknown)
+	})
+}
