@@ -122,6 +122,41 @@ func TestGenerate_TypesAreDeletedAtRest(t *testing.T) {
 	}
 }
 
+// A run leaves out restores while a permission is revoked, or a version of a type is not served.
+func TestGenerate_MostRestoresAreCarriedOut(t *testing.T) {
+	restores, carriedOut := 0, 0
+	for seed := range uint64(120) {
+		var backup map[string]string
+		served, forbidden := map[string]string{}, map[string]bool{} // versions, by type
+		for _, op := range churn.Generate(seed, churn.Profile{Length: 70, Restore: true}) {
+			typ, permission := op.Arg("type"), op.Arg("type")+" "+op.With["namespace"]
+			switch op.Verb {
+			case churn.Define, churn.Redefine, churn.Serve:
+				if op.Verb == churn.Redefine || (op.Verb == churn.Serve) == (served[typ] != "") {
+					served[typ] = op.With["versions"]
+				}
+			case churn.Undefine, churn.Terminate:
+				delete(served, typ)
+			case churn.Forbid:
+				forbidden[permission] = true
+			case churn.Allow:
+				delete(forbidden, permission)
+			case churn.Backup:
+				backup = maps.Clone(served)
+			case churn.Restore:
+				restores++
+				if backup != nil && len(forbidden) == 0 && !slices.ContainsFunc(slices.Collect(maps.Values(served)), func(versions string) bool { return versions != "v1,v1beta1" }) {
+					carriedOut++
+					served = maps.Clone(backup)
+				}
+			}
+		}
+	}
+	if restores < 120 || carriedOut < restores*4/5 {
+		t.Errorf("in 120 scripts, %d of %d restores are carried out", carriedOut, restores)
+	}
+}
+
 func TestGenerate_KeepsToTheProfile(t *testing.T) {
 	for seed := range uint64(200) {
 		script := churn.Generate(seed, churn.Profile{Length: 40, Types: 1, Without: []string{churn.Serve, "hang"}})

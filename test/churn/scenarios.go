@@ -51,11 +51,16 @@ func (s *scene) watch(options ...string) {
 	s.add(Handle, []string{s.lease, s.handler})
 }
 
+// allow allows all requests for a type.
+func (g *generator) allow(typ string) {
+	for _, namespace := range []string{"", "a", "b"} {
+		g.add(Allow, []string{typ}, "namespace", namespace)
+	}
+}
+
 // served allows all requests for the type, and defines it.
 func (s *scene) served(scope string) {
-	for _, namespace := range []string{"", "a", "b"} {
-		s.add(Allow, []string{s.typ}, "namespace", namespace)
-	}
+	s.allow(s.typ)
 	switch was := s.scopes[s.typ]; {
 	case was == "":
 		s.add(Define, []string{s.typ}, "scope", cmp.Or(scope, s.scope()), "versions", "v1,v1beta1")
@@ -566,6 +571,17 @@ func (g *generator) rewind() {
 	g.add(Settle, nil)
 }
 
+// restorable adds what a restore of etcd requires of all types: no permission is revoked, and all versions are served.
+func (g *generator) restorable() {
+	for n := range g.profile.Types {
+		typ := fmt.Sprintf("t%d", n+1)
+		g.allow(typ)
+		if g.scopes[typ] != "" {
+			g.add(Serve, []string{typ}, "versions", "v1,v1beta1")
+		}
+	}
+}
+
 // restorations are the scenarios with a restore of etcd.
 var restorations = []func(*generator){
 	(*generator).restoredType,
@@ -577,6 +593,7 @@ var restorations = []func(*generator){
 // after that.
 func (g *generator) restoredObjects() {
 	s := g.scene("")
+	g.restorable()
 	s.watch("selector", "", "version", "v1")
 	g.add(Settle, nil)
 	g.add(Backup, nil)
@@ -597,6 +614,7 @@ func (g *generator) restoredObjects() {
 // restoredVersions restores the served versions of a type.
 func (g *generator) restoredVersions() {
 	s := g.scene("")
+	g.restorable()
 	s.watch("version", pick(g, "v1", "v1", "preferred"))
 	g.add(Serve, []string{s.typ}, "versions", "v1beta1")
 	g.add(Settle, nil)
@@ -611,6 +629,7 @@ func (g *generator) restoredVersions() {
 // restoredType restores a type that has been replaced.
 func (g *generator) restoredType() {
 	s := g.scene("")
+	g.restorable()
 	s.watch()
 	g.add(Settle, nil)
 	g.add(Backup, nil)
