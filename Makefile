@@ -72,6 +72,7 @@ suites:
 test-long: ## run the tests that make test shortens, and controller-runtime's own tests, whole
 	@go run ./test/envtest/cmd/prepare
 	@$(TEST) ./test/envtest/controllerruntime $(INPROCESS) $(UNIT)
+	@$(TEST) $(MEMBERS)
 
 test-packed: export GVRKIT_PACKED_CACHES = true
 test-packed: UNIT := ./internal/... ./dynamicinformer ./lister ./metadatainformer ./metadatalister ./packed ./metrics/...

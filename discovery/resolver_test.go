@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -97,4 +98,24 @@ func TestNewFromDiscovery_TakesClientGosFake(t *testing.T) {
 	}
 	_, err = r.Validate(t.Context(), gizmos)
 	checkKind(t, err, discovery.ErrNotServed)
+}
+
+// Neither a question nor a running resolver follows a redirect to another server, which would get the token.
+func TestNewForConfig_RedirectsTakeNoCredentials(t *testing.T) {
+	other, s := newServer(t, aggregated), newServer(t, aggregated)
+	s.answer("*", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+	})
+	r := s.resolver(t)
+	runFor(t, r)
+	eventually(t, "all sources have failed", func() bool {
+		status := r.Status()
+		return status.CRDs.Err != nil && status.APIServices.Err != nil && status.Documents.Err != nil
+	})
+	if _, err := r.ResolveGVR(t.Context(), gadgets); err == nil || !strings.Contains(err.Error(), "redirects the request to "+other.URL) {
+		t.Errorf("ResolveGVR: %v", err)
+	}
+	if paths := other.paths(); len(paths) > 0 {
+		t.Errorf("requests have followed the redirect: %q", paths)
+	}
 }

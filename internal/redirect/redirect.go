@@ -4,6 +4,7 @@
 package redirect
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,8 +13,8 @@ import (
 )
 
 // Refuse returns a copy of client whose requests fail if the response redirects them to another host or port, or from
-// HTTPS to HTTP. It follows a redirect from HTTP to HTTPS on the same host. If client has a CheckRedirect of its own,
-// Refuse returns client: its owner has decided.
+// HTTPS to HTTP. It follows a redirect from HTTP to HTTPS on the same host and port, or to the default port from the default
+// port. If client has a CheckRedirect of its own, Refuse returns client: its owner has decided.
 func Refuse(client *http.Client) *http.Client {
 	if client.CheckRedirect != nil {
 		return client
@@ -62,10 +63,15 @@ func redirects(status int) bool {
 	return false
 }
 
-// sameServer reports whether to is the server of from, or the same host with HTTPS instead of HTTP.
+// sameServer reports whether to is the server of from, or the same one with HTTPS instead of HTTP.
 func sameServer(from, to *url.URL) bool {
 	if from.Scheme == "http" && to.Scheme == "https" {
-		return from.Hostname() == to.Hostname()
+		return from.Hostname() == to.Hostname() && (from.Port() == to.Port() || portOf(from) == "80" && portOf(to) == "443")
 	}
-	return from.Scheme == to.Scheme && from.Host == to.Host
+	return from.Scheme == to.Scheme && from.Hostname() == to.Hostname() && portOf(from) == portOf(to)
+}
+
+// portOf returns the port of u, which may be the default one.
+func portOf(u *url.URL) string {
+	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 }

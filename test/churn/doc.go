@@ -1,8 +1,8 @@
 // Package churn tests a program that watches Kubernetes objects with random operations against
 // real API servers, and compares what the program has shown with a model.
 //
-//	script := churn.Generate(seed, churn.Profile{})
-//	result, err := churn.Run(ctx, churn.Config{Servers: []*rest.Config{cfg}, Subject: leases.New()}, script)
+//	cfg := churn.Config{Servers: []*rest.Config{server}, Subject: leases.New()}
+//	result, err := churn.Run(ctx, cfg, churn.Generate(seed, churn.Profile{}))
 //	…
 //	if result.Failed() {
 //		shortest := churn.Shortest(ctx, cfg, result)
