@@ -1,12 +1,13 @@
 // Package churn tests a program that watches Kubernetes objects with random operations against
 // real API servers, and compares what the program has shown with a model.
 //
-//	cfg := churn.Config{Servers: []*rest.Config{server}, Subject: leases.New()}
-//	result, err := churn.Run(ctx, cfg, churn.Generate(seed, churn.Profile{}))
+//	cfg := churn.Config{Servers: []*rest.Config{server}, Subject: mirror.New}
+//	result, err := churn.Run(ctx, cfg, churn.Generate(seed, mirror.Profile()))
 //	…
 //	if result.Failed() {
-//		shortest := churn.Shortest(ctx, cfg, result)
-//		t.Errorf("seed %d:\n%v\n%v", seed, shortest, shortest.Script)
+//		t.Errorf("seed %d:\n%v\n%v", seed, result, result.Script)
+//		shortest := churn.Shortest(ctx, cfg, result) // until ctx ends
+//		t.Errorf("a shorter script:\n%v\n%v", shortest, shortest.Script)
 //	}
 //
 // A [Script] is a list of operations ([Op], [Verbs]) that can be printed, and read again by [Parse]:
@@ -23,12 +24,18 @@
 // of the proxy. Package leases is the subject for informers of this module, and
 // package mirror is an example: a small controller.
 //
+// The types are t1 and t2, in versions v1 and v1beta1 of a group that each run has for itself: a program must take its resources as
+// parameters ([World.Resource]). It starts before they exist. It may only read: what it writes to the objects and CRDs of a run
+// is not in the world. The histories of client-go's own informers break [Unique] and [Generations], since an object that is replaced while
+// no watch is open is an update to them: for these, a subject compares only what it has at rest.
+//
 // The model is what the [World] says:
 //
 //   - of the [Event] values of a handler, at any time ([CheckHistory]): each object is added,
 //     updated and deleted in this order, with states that it had, in their order; nothing is deleted
 //     without a cause; all objects of a type are deleted before the first one of another type with
-//     its name is added; a removed handler is not called. [Invariant] has all;
+//     its name is added; a removed handler is not called. Between two times at rest in which the subject does not list a type, a
+//     handler gets each state. [Invariant] has all;
 //   - of caches, states and waits at rest, which is within [Config.Patience] after all faults have
 //     ended: they are equal to the server. Permissions that are revoked stay revoked; if there are none, several servers
 //     still alternate;

@@ -14,7 +14,7 @@ import (
 // The controller of package mirror under random operations and faults, on the server of a test.
 func Example() { //nolint:testableexamples // the example requires a server
 	ctx, server := context.Background(), &rest.Config{} // of the embedded server, for example
-	cfg := churn.Config{Servers: []*rest.Config{server}, Subject: mirror.New, Patience: 2 * time.Minute}
+	cfg := churn.Config{Servers: []*rest.Config{server}, Subject: mirror.New, Patience: 30 * time.Second}
 	for seed := range uint64(10) {
 		result, err := churn.Run(ctx, cfg, churn.Generate(seed, mirror.Profile()))
 		if err != nil {
@@ -22,8 +22,12 @@ func Example() { //nolint:testableexamples // the example requires a server
 			return
 		}
 		if result.Failed() {
-			shortest := churn.Shortest(ctx, cfg, result)
-			fmt.Printf("seed %d:\n%v\n%v", seed, shortest, shortest.Script)
+			fmt.Printf("seed %d:\n%v\n%v", seed, result, result.Script)
+			short, cancel := context.WithTimeout(ctx, 3*time.Minute)
+			defer cancel()
+			shortest := churn.Shortest(short, cfg, result)
+			fmt.Printf("a shorter script:\n%v\n%v", shortest, shortest.Script)
+			return
 		}
 	}
 }

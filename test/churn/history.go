@@ -44,14 +44,17 @@ func (e Event) String() string {
 // concurrent use.
 type Recorder struct {
 	View View
+	// Since is when the handler was added. Zero is before the first operation.
+	Since time.Time
 	// Called is called in each call, after the event has been recorded. It may be nil.
 	Called func(n int)
 
 	mu      sync.Mutex
 	events  []Event
 	removed bool
-	running int // calls that may have begun before the removal
-	calling int // calls that have been recorded, and have not returned
+	until   time.Time // of the removal
+	running int       // calls that may have begun before the removal
+	calling int       // calls that have been recorded, and have not returned
 	late    []Event
 }
 
@@ -105,6 +108,9 @@ func (r *Recorder) Removed(running int) {
 	if r.calling > 0 {
 		running = 0
 	}
+	if !r.removed {
+		r.until = time.Now()
+	}
 	if !r.removed || running < r.running {
 		r.removed, r.running = true, running
 	}
@@ -120,9 +126,10 @@ func (r *Recorder) History() []Event {
 // Check returns the violations in the history so far.
 func (r *Recorder) Check(w *World) []Violation {
 	r.mu.Lock()
-	late := append([]Event(nil), r.late...)
+	late, until := append([]Event(nil), r.late...), r.until
 	r.mu.Unlock()
-	found := CheckHistory(w, r.View, r.History())
+	events := r.History()
+	found := append(CheckHistory(w, r.View, events), w.missed(r.View, r.Since, until, events)...)
 	for _, e := range late {
 		found = append(found, Violation{CalledAfterRemoval, fmt.Sprintf("%s: a removed handler was called: %v", r.View.Name, e)})
 	}

@@ -89,11 +89,13 @@ const (
 	InitialList        Invariant = "initial list: it has the first additions"
 	Selection          Invariant = "selection: only objects that are selected are added or updated"
 	CalledAfterRemoval Invariant = "removal: a removed handler is not called"
+	Rest               Invariant = "rest: after the end of all faults, the subject comes to rest; the violations before this one are the differences that are left"
 	Equal              Invariant = "equal: at rest, the subject has what the server has"
 	Status             Invariant = "status: at rest, states and waits are true"
 	Resumable          Invariant = "resumable: a watch begins at a version that the client has got in its namespaces"
 	Bookmarks          Invariant = "bookmarks: a bookmark is at or after all events before it, and before all events after it"
 	NoGap              Invariant = "no gap: a watch sends what was written since the version at which it began, and nothing else"
+	Complete           Invariant = "complete: if the subject does not list a type between two times at rest, handlers get each state that was written in between"
 	Released           Invariant = "released: what is released leaves no watch and no goroutine"
 )
 
@@ -301,6 +303,85 @@ func (c *checker) justified(e Event, o Object, last int) bool {
 		c.again[o.UID] = true
 	}
 	return late || returned || slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Selected(c.view.Color) && !s.At.After(e.At) })
+}
+
+// missed returns the violations of [Complete] in the events of a handler that was added and removed at these times; until is zero if it was not
+// removed.
+func (w *World) missed(v View, since, until time.Time, events []Event) (found []Violation) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[v.Type]
+	if t == nil || v.Merged {
+		return nil
+	}
+	got := t.got(events)
+	for _, c := range t.calm {
+		if since.After(c.begun.at) || !until.IsZero() && until.Before(c.ended.at) {
+			continue
+		}
+		for uid, end := range c.ended.states {
+			o := t.objects[uid]
+			for i := c.begun.states[uid]; i < end; i++ {
+				if v.alwaysIncludes(o.Namespace, c.ended.at) && v.shows(o, i) && got.lacks(o, i) {
+					found = append(found, Violation{Complete, fmt.Sprintf("%s: it has not got state %d of %s: %s", v.Name, i, o.Key(), o.versions())})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// got is what a handler has got of a type.
+type got struct {
+	states  map[types.UID]map[int]bool // by index
+	deleted map[types.UID]bool         // each deletion; a restore of etcd may have brought the object back in between
+	last    map[string]time.Time       // when the last of these states was written, by namespace
+}
+
+func (t *typeTruth) got(events []Event) got {
+	g := got{map[types.UID]map[int]bool{}, map[types.UID]bool{}, map[string]time.Time{}}
+	for _, e := range events {
+		o := t.objects[e.New.UID]
+		if o == nil {
+			continue
+		}
+		at := o.find(e.New, 0)
+		if e.Kind == Deleted {
+			g.deleted[o.UID] = true
+			at = slices.IndexFunc(o.States, func(s State) bool { return s.Deleted })
+		}
+		if at < 0 {
+			continue
+		}
+		if g.states[o.UID] == nil {
+			g.states[o.UID] = map[int]bool{}
+		}
+		g.states[o.UID][at] = true
+		if written := o.States[at].At; written.After(g.last[o.Namespace]) {
+			g.last[o.Namespace] = written
+		}
+	}
+	return g
+}
+
+// lacks reports whether the state of an object with that index was written before another one that the handler has got in the same namespace, and
+// the handler has not got it. At rest, a handler may still wait for events that leave the objects as they are.
+func (g got) lacks(o *Object, i int) bool {
+	s := o.States[i]
+	return !g.states[o.UID][i] && !(s.Deleted && g.deleted[o.UID]) && s.At.Before(g.last[o.Namespace])
+}
+
+// alwaysIncludes reports whether the view has always had the objects of a namespace, until a time.
+func (v View) alwaysIncludes(namespace string, until time.Time) bool {
+	if v.Sets != nil {
+		return namespace != "" && !v.Sets.once(false, namespace, until)
+	}
+	return v.Includes(namespace)
+}
+
+// shows reports whether the state of an object with that index is selected, or the deletion of a state that is.
+func (v View) shows(o *Object, i int) bool {
+	return o.States[i].Selected(v.Color) || o.States[i].Deleted && i > 0 && o.States[i-1].Selected(v.Color)
 }
 
 // versions describes the states of an object.

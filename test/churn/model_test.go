@@ -1,9 +1,11 @@
 package churn
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -184,35 +186,35 @@ func TestCheckHistory_RestoresEndAtRest(t *testing.T) {
 		want []Invariant
 	}{
 		{"not at rest", func(sample) {}, nil},
-		{"at rest", func(s sample) { s.rested(time.Now()) }, []Invariant{Ordered, Justified}},
+		{"at rest", func(s sample) { s.rested(time.Now(), neverLists) }, []Invariant{Ordered, Justified}},
 		{"at rest when the CRD came, a moment before", func(s sample) {
-			s.rested(time.Now())
+			s.rested(time.Now(), neverLists)
 			s.show("second", time.Now(), false)
 		}, []Invariant{Ordered}},
 		{"at rest when the CRD came, some time before", func(s sample) {
-			s.rested(time.Now())
+			s.rested(time.Now(), neverLists)
 			s.show("second", time.Now().Add(-noticed), false)
 		}, []Invariant{Ordered, Justified}},
 		{"at rest when another CRD came", func(s sample) {
-			s.rested(time.Now())
+			s.rested(time.Now(), neverLists)
 			s.show("third", time.Now(), false)
 		}, []Invariant{Ordered, Justified}},
 		{"at rest while a namespace is forbidden", func(s sample) {
 			s.forbid("t1", "b", true)
-			s.rested(time.Now())
+			s.rested(time.Now(), neverLists)
 		}, nil},
 		{"at rest while a version is not served", func(s sample) {
 			s.serves("t1", []string{"v1"})
-			s.rested(time.Now())
+			s.rested(time.Now(), neverLists)
 		}, nil},
 		{"at rest without the type, and then with it", func(s sample) {
 			s.undefined("t1", time.Now())
-			s.rested(time.Now())
+			s.rested(time.Now(), neverLists)
 			s.defined("t1", Incarnation{UID: "fourth", Namespaced: true, Served: allVersions})
-			s.rested(time.Now())
+			s.rested(time.Now(), neverLists)
 		}, []Invariant{Ordered}}, // all objects were deleted with the type
 		{"at rest, and restored again", func(s sample) {
-			s.rested(time.Now())
+			s.rested(time.Now(), neverLists)
 			s.undefined("t1", time.Now())
 			s.restored(time.Now())
 		}, nil},
@@ -283,15 +285,15 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 		{"the subject was at rest with the CRD, which came some time before", all, deletedOnce, func(s sample) {
 			hidden(s)
 			s.show("second", s.begun.Add(time.Microsecond-noticed), true) // the object existed a moment before the end of that time
-			s.rested(s.begun)
+			s.rested(s.begun, neverLists)
 		}, []Invariant{Justified, Unique}},
 		{"the subject was at rest when the CRD came, a moment before", all, deletedOnce, func(s sample) {
 			hidden(s)
-			s.rested(s.begun)
+			s.rested(s.begun, neverLists)
 			s.show("second", time.Now().Add(-noticed/2), true)
-			s.rested(s.begun)
+			s.rested(s.begun, neverLists)
 		}, nil},
-		{"the subject was at rest before the CRD came", all, deletedOnce, func(s sample) { hidden(s); s.rested(time.Now()); s.show("second", hour(s, 1), true) }, nil},
+		{"the subject was at rest before the CRD came", all, deletedOnce, func(s sample) { hidden(s); s.rested(time.Now(), neverLists); s.show("second", hour(s, 1), true) }, nil},
 		{"CRDs were listed again before it came", all, deletedOnce, func(s sample) {
 			hidden(s)
 			s.show("other", s.begun.Add(-time.Minute), false)
@@ -563,5 +565,88 @@ func TestFaults_AreOfAllKinds(t *testing.T) {
 	}
 	if _, _, err := f.fault(NewOp(Fault, []string{"f1", "t1"}, "kind", "flood")); err == nil {
 		t.Error("an unknown fault is no error")
+	}
+}
+
+func neverLists(string) int { return 0 }
+
+func TestMissed(t *testing.T) {
+	setA, aThenB := &NamespaceSets{}, &NamespaceSets{}
+	setA.Change("a")
+	aThenB.Change("a")
+	all := View{Name: "h", Type: "t1"}
+	whole := func(s sample, r *Recorder) {
+		r.OnUpdate(s.x(1), s.x(2))
+		r.OnUpdate(s.x(2), s.x(3))
+		r.OnDelete(s.x(3))
+	}
+	without2 := func(s sample, r *Recorder) { r.OnUpdate(s.x(1), s.x(3)); r.OnDelete(s.x(3)) }
+	for _, tc := range []struct {
+		name   string
+		view   View
+		during func(s sample, r *Recorder) // between two times at rest
+		events func(s sample, r *Recorder)
+		lists  int
+		misses bool
+		waits  bool // for the last event
+	}{
+		{"all", all, nil, whole, 0, false, false},
+		{"an update is missing", all, nil, without2, 0, true, false},
+		{"an update is missing, and a list was sent", all, nil, without2, 1, false, false},
+		{"the deletion is missing", all, nil, func(s sample, r *Recorder) { r.OnUpdate(s.x(1), s.x(2)); r.OnUpdate(s.x(2), s.x(3)) }, 0, true, false},
+		{"updates may be merged", View{Name: "h", Type: "t1", Merged: true}, nil, without2, 0, false, false},
+		{"an update to what is not selected is missing", View{Name: "h", Type: "t1", Color: "red"}, nil, without2, 0, false, false},
+		{"the selected state is missing", View{Name: "h", Type: "t1", Color: "blue"}, nil, without2, 0, true, false},
+		{"another namespace", View{Name: "h", Type: "t1", Namespaces: []string{"b"}}, nil, func(sample, *Recorder) {}, 0, false, false},
+		{"a set has the namespace", View{Name: "h", Type: "t1", Sets: setA}, nil, without2, 0, true, false},
+		{"a set has lost the namespace", View{Name: "h", Type: "t1", Sets: aThenB}, func(sample, *Recorder) { aThenB.Change("b") }, without2, 0, false, false},
+		{"the handler was added meanwhile", all, func(_ sample, r *Recorder) { r.Since = time.Now() }, without2, 0, false, false},
+		{"the handler was removed meanwhile", all, func(_ sample, r *Recorder) { r.Removed(1) }, without2, 0, false, false},
+		{"etcd was restored meanwhile", all, func(s sample, _ *Recorder) { s.restored(time.Now()) }, without2, 0, false, false},
+		{"another CRD came meanwhile", all, func(s sample, _ *Recorder) {
+			s.undefined("t1", time.Now())
+			s.defined("t1", Incarnation{UID: "second", Namespaced: true, Served: allVersions})
+		}, without2, 0, false, false},
+		{"the server of the type is down at the end", all, func(s sample, _ *Recorder) { s.down = true }, without2, 0, false, false},
+		{"the conversion fails at the end", all, func(s sample, _ *Recorder) { s.typeLocked("t1").unconverted = true }, without2, 0, false, false},
+		{"a version was not served at the end", all, func(s sample, _ *Recorder) { s.serves("t1", allVersions[:1]) }, without2, 0, false, false},
+		{"the rest is still waiting", all, nil, func(s sample, r *Recorder) { r.OnUpdate(s.x(1), s.x(2)) }, 0, false, true},
+		{"the rest is still waiting, and one was left out", all, nil, func(s sample, r *Recorder) { r.OnUpdate(s.x(1), s.x(3)) }, 0, true, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := sample{newWorld("example.com"), time.Now()}
+				later := func() time.Time {
+					time.Sleep(time.Millisecond) //nolint:forbidigo // in a synctest bubble
+					return time.Now()
+				}
+				s.defined("t1", Incarnation{UID: "first", Namespaced: true, Served: allVersions})
+				s.write("a/x", "x1", 1, "red")
+				s.backedUp()
+				r := &Recorder{View: tc.view}
+				r.OnAdd(s.x(1), true)
+				lists := 0
+				count := func(string) int { return lists }
+				s.rested(later(), count)
+				if later(); tc.during != nil {
+					tc.during(s, r)
+				}
+				last := s.object("a/z", "z1", 9, cmp.Or(tc.view.Color, "red"))
+				s.wrote("t1", s.x(2), later())
+				s.wrote("t1", s.x(3), later())
+				s.deleted("t1", "a/x", later())
+				s.wrote("t1", last, later())
+				tc.events(s, r)
+				if !tc.waits {
+					r.OnAdd(last, false)
+				}
+				lists = tc.lists
+				s.rested(later(), count)
+				found := slices.DeleteFunc(r.Check(s.World), func(v Violation) bool { return v.Invariant != Complete })
+				if (len(found) > 0) != tc.misses {
+					t.Errorf("found %v", found)
+				}
+			})
+		})
 	}
 }

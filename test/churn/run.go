@@ -27,13 +27,14 @@ type Config struct {
 	Servers []*rest.Config
 	// Subject starts the program under test.
 	Subject NewSubject
-	// Backup backs up etcd, and Restore restores the last backup. If one of them is nil, the operations are
-	// skipped. Other scripts must not use the servers at the same time.
+	// Backup backs up etcd, and Restore restores the last backup, so that resourceVersions go back. If one of them is nil, the
+	// operations are skipped. Other scripts must not use the servers at the same time.
 	Backup, Restore func(ctx context.Context) error
 	// Aggregated is another API server, with an etcd of its own, which serves the types while they are moved. The first server must serve
 	// APIServices and Services, and reach localhost. If Aggregated is nil, types are not moved.
 	Aggregated *rest.Config
-	// Patience is how long the subject may take until it is at rest. Zero is 45 s.
+	// Patience is how long the subject may take until it is at rest. Zero is 45 s. A script that fails at rest takes this long, and so
+	// does each such script that [Shortest] tries.
 	Patience time.Duration
 	// Log gets the progress. It may be nil.
 	Log func(format string, args ...any)
@@ -83,7 +84,7 @@ type run struct {
 var runs atomic.Int64
 
 // Run runs a script against fresh types and a fresh subject. It returns an error if the script
-// can't be run, for example because the server does not respond to writes.
+// can't be run, for example because the server does not respond to writes, or ctx has ended before its end.
 func Run(ctx context.Context, cfg Config, script Script) (Result, error) {
 	r := &run{Config: cfg, world: newWorld(fmt.Sprintf("churn%d-%x.example.com", runs.Add(1), rand.Uint32()))}
 	result := Result{Script: script, Group: r.world.Group}
@@ -100,7 +101,7 @@ func Run(ctx context.Context, cfg Config, script Script) (Result, error) {
 	}
 	err := r.script(ctx, script, &result)
 	if err == nil && !result.Failed() {
-		result.Violations = append(result.Violations, r.settle(ctx)...)
+		result.Violations, err = r.settle(ctx)
 	}
 	result.Violations = append(result.Violations, r.streams.resumes(r.env.Proxy.Past(faultproxy.All(r.ofType(everyType), faultproxy.Verb("watch"))))...)
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
@@ -203,8 +204,9 @@ func (r *run) script(ctx context.Context, script Script, result *Result) error {
 		}
 		begun := time.Now()
 		if op.Verb == Settle {
-			if result.Violations = r.settle(ctx); result.Failed() {
-				return nil
+			found, err := r.settle(ctx)
+			if result.Violations = found; err != nil || result.Failed() {
+				return err
 			}
 		} else if err := r.do(ctx, op); err != nil {
 			return fmt.Errorf("churn: operation %d, %s: %w", i+1, op, err)
@@ -364,8 +366,8 @@ func (r *run) alternate(ctx context.Context, period int) {
 const unaided = 5 * time.Second
 
 // settle heals all faults, and waits until the subject is at rest. Permissions stay revoked or, if there are none, requests still
-// alternate between the servers: a subject can come to rest with both.
-func (r *run) settle(ctx context.Context) []Violation {
+// alternate between the servers: a subject can come to rest with both. It returns an error if ctx ends before.
+func (r *run) settle(ctx context.Context) ([]Violation, error) {
 	// A fault concerns only what the faults before it pass on: a permission that was revoked later is not that of the second server.
 	forbids := slices.ContainsFunc(slices.Collect(maps.Keys(r.faults.active)), isPermission)
 	for name := range r.faults.active {
@@ -374,24 +376,26 @@ func (r *run) settle(ctx context.Context) []Violation {
 		}
 	}
 	begun := time.Now()
-	var found []Violation
 	for next := begun.Add(unaided); ; {
 		if now := time.Now(); !now.Before(next) {
 			r.writer.serving().confirm(ctx)
 			r.ofSubject(ctx, r.subject.Settle)
 			next = now.Add(time.Second)
 		}
+		var found []Violation
 		if r.ofSubject(ctx, func() { found = r.subject.AtRest(ctx) }); len(found) == 0 {
-			r.world.rested(time.Now())
-			break
+			r.world.rested(time.Now(), r.streams.lists)
+			r.logf("settled in %v", since(begun))
+			return nil, nil
 		}
-		if time.Since(begun) > r.Patience || wait(ctx, 20*time.Millisecond) != nil {
-			found = append([]Violation{{Equal, fmt.Sprintf("not at rest after %v", since(begun))}}, found...)
-			break
+		if time.Since(begun) > r.Patience {
+			r.logf("not at rest after %v", since(begun))
+			return append(found, Violation{Rest, fmt.Sprintf("not at rest after %v", since(begun))}), nil
+		}
+		if err := wait(ctx, 20*time.Millisecond); err != nil {
+			return nil, err
 		}
 	}
-	r.logf("settled in %v", since(begun))
-	return found
 }
 
 // quiet waits until the subject, which has been stopped, has no watches and no goroutines.

@@ -2,6 +2,7 @@ package churn_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -109,7 +110,7 @@ func TestRun_ReportsWhatASubjectDoes(t *testing.T) {
 		}, churn.Released},
 		{"a subject does not come to rest", func(client) *plain {
 			return &plain{restless: []churn.Violation{{Invariant: churn.Status, Text: "not yet"}}, end: func() {}}
-		}, churn.Equal},
+		}, churn.Status},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -124,6 +125,42 @@ func TestRun_ReportsWhatASubjectDoes(t *testing.T) {
 				t.Errorf("want %q, got\n%v", tc.want, result)
 			}
 		})
+	}
+}
+
+// The end of a context is no violation: also not of a shorter script.
+func TestRun_EndOfTheContextIsAnError(t *testing.T) {
+	t.Parallel()
+	cfg := churn.Config{Servers: []*rest.Config{serve(t)}, Patience: time.Minute, Subject: func(context.Context, churn.Environment) (churn.Subject, error) {
+		return &plain{restless: []churn.Violation{{Invariant: churn.Status, Text: "not yet"}}, end: func() {}}, nil
+	}}
+	for _, script := range []churn.Script{nil, {churn.NewOp(churn.Settle, nil)}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if result, err := churn.Run(ctx, cfg, script); !errors.Is(err, context.DeadlineExceeded) || result.Failed() {
+			t.Errorf("%v: %v\n%v", script, err, result)
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		failed := churn.Result{Script: churn.Script{churn.NewOp(churn.Settle, nil), churn.NewOp(churn.Settle, nil)}, Violations: []churn.Violation{{Invariant: churn.Status}}}
+		if shortest := churn.Shortest(ctx, cfg, failed); len(shortest.Script) != 2 {
+			t.Errorf("shortened to\n%v\n%v", shortest.Script, shortest)
+		}
+	}
+}
+
+// Each script that does not come to rest breaks Rest: that alone is not the violation that a shorter script must have.
+func TestShortest_KeepsAnInvariant(t *testing.T) {
+	t.Parallel()
+	cfg := churn.Config{Servers: []*rest.Config{serve(t)}, Patience: time.Millisecond, Subject: func(context.Context, churn.Environment) (churn.Subject, error) {
+		return &plain{restless: []churn.Violation{{Invariant: churn.Status, Text: "not yet"}}, end: func() {}}, nil
+	}}
+	script := churn.Script{churn.NewOp(churn.Settle, nil), churn.NewOp(churn.Settle, nil)}
+	for invariant, want := range map[churn.Invariant]int{churn.Status: 0, churn.Equal: 2} {
+		failed := churn.Result{Script: script, Violations: []churn.Violation{{Invariant: invariant}, {Invariant: churn.Rest}}}
+		if shortest := churn.Shortest(t.Context(), cfg, failed); len(shortest.Script) != want {
+			t.Errorf("%s: shortened to %d operations, want %d", invariant, len(shortest.Script), want)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ var scenarios = []func(*generator){
 	(*generator).panickingHandler,
 	(*generator).followedTypes,
 	(*generator).failedConversion,
+	(*generator).quickChanges,
 }
 
 // scene is the type, the lease and the handler of a scenario.
@@ -560,6 +561,25 @@ func (g *generator) endedNamespace() {
 	g.add(NewNamespace, []string{"d1"}, "color", pick(g, "red", "red", "blue"))
 	s.do(Create, "d1/x", "color", g.color())
 	end()
+	s.end()
+}
+
+// quickChanges changes the same objects several times while nothing fails: a slow handler gets each state.
+func (g *generator) quickChanges() {
+	s := g.scene("")
+	s.acquire(s.lease, s.typ, "coalescing", "", "selector", "")
+	s.add(Handle, []string{s.lease, s.handler}, "ms", pick(g, "", "20", "50"))
+	g.add(Settle, nil)
+	for range 3 {
+		s.do(Update, "a/x")
+		s.do(Update, "a/x", "color", g.color())
+		s.do(Replace, "b/x")
+	}
+	s.do(Delete, "a/y")
+	s.do(Create, "a/z", "color", g.color())
+	s.do(Update, "a/z")
+	s.do(Delete, "a/z")
+	s.do(Update, "a/x")
 	s.end()
 }
 

@@ -105,7 +105,7 @@ var Verbs = map[string]Usage{
 	Down:            {Does: "makes the aggregated server respond 503 while the group is moved, until up or return, and breaks its watches; Settle does not end this"},
 	Up:              {Does: "ends what down began"},
 	Backup:          {Does: "calls the hook that backs up etcd"},
-	Restore:         {Does: "calls the hook that restores the last backup of etcd"},
+	Restore:         {Does: "calls the hook that restores the last backup of etcd, unless a permission is revoked or a version of a type is not served"},
 	NewNamespace:    {Args: []string{"namespace"}, With: []string{"color"}, Does: "creates the Namespace object of d1 or d2"},
 	Label:           {Args: []string{"namespace"}, With: []string{"color"}, Does: "changes the label of a Namespace object"},
 	EndNamespace:    {Args: []string{"namespace"}, With: []string{"ms"}, Does: "deletes a Namespace object with the objects in it, with a pause before each"},

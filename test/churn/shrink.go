@@ -70,10 +70,10 @@ func Shortest(ctx context.Context, cfg Config, failed Result) Result {
 	return failed
 }
 
-// like reports whether both results break one invariant.
+// like reports whether both results break one invariant, beside [Rest], which has many causes.
 func (r Result) like(other Result) bool {
 	for _, v := range r.Violations {
-		if slices.ContainsFunc(other.Violations, func(o Violation) bool { return o.Invariant == v.Invariant }) {
+		if v.Invariant != Rest && slices.ContainsFunc(other.Violations, func(o Violation) bool { return o.Invariant == v.Invariant }) {
 			return true
 		}
 	}

@@ -27,6 +27,7 @@ type streams struct {
 
 	mu      sync.Mutex
 	got     map[place]map[string]bool // the versions of lists, events and bookmarks
+	listed  map[string]int            // lists, watches that began with the objects, and frames that a fault may have changed, by resource
 	watches []*stream
 }
 
@@ -68,7 +69,16 @@ func queryOf(req faultproxy.Request) url.Values {
 	return values
 }
 
-func newStreams() *streams { return &streams{got: map[place]map[string]bool{}} }
+func newStreams() *streams {
+	return &streams{got: map[place]map[string]bool{}, listed: map[string]int{}}
+}
+
+// lists returns a number that changes when the subject lists a resource, or a fault may change a frame of its watches.
+func (s *streams) lists(resource string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listed[resource]
+}
 
 // record returns a fault that changes nothing, and reads lists and watches.
 func (s *streams) record(next http.Handler) http.Handler {
@@ -82,6 +92,9 @@ func (s *streams) record(next http.Handler) http.Handler {
 		r.Header.Set("Accept-Encoding", "identity")
 		reader := &bodyReader{ResponseWriter: w}
 		if req.Verb == "list" {
+			s.mu.Lock()
+			s.listed[req.Resource]++
+			s.mu.Unlock()
 			defer func() { s.list(placeOf(req), reader.body) }()
 		} else {
 			reader.frame = s.watch(req, w.Header())
@@ -174,6 +187,9 @@ func (s *streams) watch(req faultproxy.Request, header http.Header) func(line []
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watches = append(s.watches, w)
+	if w.from == "" || w.from == "0" {
+		s.listed[w.resource]++
+	}
 	return func(line []byte) {
 		var e streamEvent
 		err := json.Unmarshal(line, &e)
@@ -182,6 +198,9 @@ func (s *streams) watch(req faultproxy.Request, header http.Header) func(line []
 		defer s.mu.Unlock()
 		w.aggregated = header.Get(frontHeader) != ""
 		w.garbled = w.garbled || garbles || err != nil
+		if garbles {
+			s.listed[w.resource]++
+		}
 		if slices.Contains(eventTypes, e.Type) { // and no error
 			w.events = append(w.events, e)
 			s.gotLocked(w.place, e.version())

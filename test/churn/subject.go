@@ -19,8 +19,9 @@ type Subject interface {
 	// Settle is called when the subject is not at rest some seconds after all faults have ended, to
 	// hasten what it would do later, such as retries after long pauses.
 	Settle()
-	// AtRest returns the difference between what the subject has and what it must have now. While
-	// it returns violations, the runner calls it again until its patience runs out.
+	// AtRest returns the difference between what the subject has and what it must have now: [Compare] finds it, and [World.Want] has
+	// what a view must have. While AtRest returns violations, the runner calls it again until its patience runs out: violations that
+	// do not end, such as those of [Recorder.Check], are those of Stop.
 	AtRest(ctx context.Context) []Violation
 	// Stop ends the subject and waits for it. It returns the violations of its whole history, and
 	// what is left of it.

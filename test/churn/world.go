@@ -40,7 +40,9 @@ type typeTruth struct {
 	inventory
 	other       inventory // of the server that does not serve the type now
 	objects     map[types.UID]*Object
-	restores    []restoration   // of etcd
+	restores    []restoration // of etcd
+	calm        []calm
+	lastRest    atRest
 	unconverted bool            // the conversion fails
 	forbidden   map[string]bool // namespaces; "" is everywhere
 }
@@ -52,6 +54,19 @@ type inventory struct {
 }
 
 func nothing() inventory { return inventory{-1, map[string]types.UID{}} }
+
+// atRest is a time at which a subject had all objects of a type, and the number of states that each object then had. Lists changes when the
+// subject lists the type.
+type atRest struct {
+	at          time.Time // zero: there was none, or the subject could not list all objects
+	lists       int
+	incarnation int
+	restores    int // of etcd, so far
+	states      map[types.UID]int
+}
+
+// calm is the time between two times at rest in which the subject has not listed a type: it has got what was written from watches.
+type calm struct{ begun, ended atRest }
 
 // restoration is the time from the beginning of a restore of etcd until subjects must have noticed it.
 type restoration struct {
@@ -453,16 +468,18 @@ func (w *World) restored(begun time.Time) {
 }
 
 // rested records that the subject was at rest: it has noticed all restores of etcd, and all CRDs that it was shown. Of a type that it could not
-// list in some version or namespace, it may have earlier objects, and notice a restore later.
-func (w *World) rested(at time.Time) {
+// list in some version or namespace, it may have earlier objects, and notice a restore later. Lists returns a number that changes when the subject
+// lists a resource.
+func (w *World) rested(at time.Time, lists func(resource string) int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, t := range w.types {
+	for typ, t := range w.types {
 		for _, crd := range t.incarnations {
 			if _, shown := w.shown[crd.UID]; shown && crd.known.IsZero() {
 				crd.known = at
 			}
 		}
+		t.restedAt(at, lists(typ+"s"), !w.down && t.servedWhole() && !t.unconverted)
 		if !t.servedWhole() {
 			continue
 		}
@@ -471,6 +488,25 @@ func (w *World) rested(at time.Time) {
 				t.restores[i].ended = at
 			}
 		}
+	}
+}
+
+// restedAt records a time at rest, and whether the time since the last one was calm. Whole reports whether the subject has all objects: at rest, it
+// may be without those that it can't list.
+func (t *typeTruth) restedAt(at time.Time, lists int, whole bool) {
+	last := t.lastRest
+	t.lastRest = atRest{}
+	if !whole {
+		return
+	}
+	t.lastRest = atRest{at, lists, t.current, len(t.restores), map[types.UID]int{}}
+	for uid, o := range t.objects {
+		if o.Incarnation == t.current {
+			t.lastRest.states[uid] = len(o.States)
+		}
+	}
+	if now := t.lastRest; !last.at.IsZero() && last.lists == now.lists && last.incarnation == now.incarnation && last.restores == now.restores {
+		t.calm = append(t.calm, calm{last, now})
 	}
 }
 

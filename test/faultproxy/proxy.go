@@ -49,7 +49,7 @@ func Start(target string, transport http.RoundTripper) (*Proxy, error) {
 		return nil, fmt.Errorf("faultproxy: target: %w", err)
 	}
 	if to.Scheme == "" || to.Host == "" {
-		return nil, fmt.Errorf("faultproxy: target %q is not a URL with scheme and host", target)
+		return nil, fmt.Errorf("faultproxy: target %q is not a URL with scheme and host, such as https://127.0.0.1:6443", target)
 	}
 	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

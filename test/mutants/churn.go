@@ -25,6 +25,7 @@ var ofChurn = []table{
 		{"churn: an addition and a deletion that are merged are a deletion", "object.merge", never("o.event.kind == added")},
 		{"churn: an update that was merged begins with the last old object", "object.merge", before("o.event.obj = e.obj", "o.event.old = e.old")},
 		{"churn: an addition has the place of the deletion before it", "pending.add", never("o.isDeleted() && e.kind == added")},
+		{"churn: events are merged without being asked", "Set.wrap", replace("group != nil && group.options.Coalescing", "group != nil")},
 		{"churn: a handler that was removed is called", "Set.Remove", returns("nil")},
 		{"churn: the calls of a released lease do not end", "Group.Close", drop("g.calls.Close()")},
 		{"churn: an object whose call has panicked has failed for ever", "panics.returned", never("len(p.failed) > 0")},

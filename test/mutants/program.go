@@ -180,7 +180,7 @@ type violations struct {
 
 var (
 	seedLine = regexp.MustCompile(`^churn_test\.go:\d+: seed \d+:$`)
-	restless = regexp.MustCompile(`^equal: not at rest after `)
+	restless = regexp.MustCompile(`^rest: not at rest after `)
 )
 
 func (v *violations) read(line string) {

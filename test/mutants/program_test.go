@@ -24,7 +24,7 @@ func TestFirstFailure_OfEachKind(t *testing.T) {
 			"TestChurn: unique: h1: one", true,
 		},
 		"a subject that is not at rest": {
-			"=== RUN   TestChurn\n    churn_test.go:9: seed 3:\n        equal: not at rest after 30s\n        status: l1: the state is Degraded\n--- FAIL: TestChurn (1s)\n",
+			"=== RUN   TestChurn\n    churn_test.go:9: seed 3:\n        rest: not at rest after 30s\n        status: l1: the state is Degraded\n--- FAIL: TestChurn (1s)\n",
 			"TestChurn: status: l1: the state is Degraded", true,
 		},
 	} {

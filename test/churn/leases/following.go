@@ -76,7 +76,7 @@ func typeOf(gvr schema.GroupVersionResource) string { return strings.TrimSuffix(
 func (s *subject) startedFollowing(f *following, l *dynamicinformer.Lease) {
 	typ := typeOf(l.Resource().GVR)
 	name := f.name + "/" + typ
-	h := &handler{Recorder: &churn.Recorder{View: churn.View{Name: name, Type: typ}}, registered: make(chan struct{})}
+	h := &handler{Recorder: &churn.Recorder{View: churn.View{Name: name, Type: typ}, Since: time.Now()}, registered: make(chan struct{})}
 	followed := &lease{Lease: l, name: name, owner: f.name, view: h.View, handlers: map[string]*handler{"follow": h}}
 	s.mu.Lock()
 	s.recorders = append(s.recorders, h.Recorder)

@@ -398,7 +398,7 @@ func (s *subject) handle(l *lease, op churn.Op) error {
 	}
 	view := l.view
 	view.Name = l.name + "/" + name
-	h := &handler{Recorder: &churn.Recorder{View: view}, registered: make(chan struct{})}
+	h := &handler{Recorder: &churn.Recorder{View: view, Since: time.Now()}, registered: make(chan struct{})}
 	var delay, after, panics int
 	_, _ = fmt.Sscan(op.With["ms"], &delay)
 	_, _ = fmt.Sscan(op.With["after"], &after)
@@ -444,6 +444,9 @@ func (s *subject) within(l *lease, name string, h *handler, does string) {
 		s.forget(l)
 		l.Release()
 		h.Removed(0)
+		for _, other := range s.handlersOf(l) {
+			other.Removed(1)
+		}
 	case "acquire":
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second) //nolint:forbidigo // a handler has no context
 		defer cancel()

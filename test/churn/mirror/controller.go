@@ -64,7 +64,9 @@ func New(ctx context.Context, env churn.Environment) (churn.Subject, error) {
 	return With(func() Controller { return &Mirror{} })(ctx, env)
 }
 
-// With is New for another controller, of which each run has its own.
+// With is New for another controller, of which each run has its own. Its informer is one of this module, with a selector for red objects: the
+// runs show bugs of the controller. For those that another informer brings to light, such as updates to an object with another
+// UID, a program implements [churn.Subject] itself.
 func With(controller func() Controller) churn.NewSubject {
 	return func(ctx context.Context, env churn.Environment) (churn.Subject, error) {
 		client, err := dynamic.NewForConfigAndClient(env.Config, env.HTTP)
@@ -86,10 +88,16 @@ func With(controller func() Controller) churn.NewSubject {
 	}
 }
 
-// Profile returns what scripts may use. The type of the scripts stays, and so do the permissions: the controller has no discovery
-// and no status.
+// Profile returns what scripts may use. The controller has no discovery, no status and no leases: scripts do not delete the type or
+// create it again, they do not change its versions, revoke no permission, and have no operations of the subject.
 func Profile() churn.Profile {
-	return churn.Profile{Types: 1, Without: []string{churn.Undefine, churn.Terminate, churn.Redefine, churn.Serve, churn.Forbid}}
+	without := []string{churn.Undefine, churn.Terminate, churn.Redefine, churn.Serve, churn.Forbid, churn.Allow}
+	for verb, usage := range churn.Verbs {
+		if usage.Subject {
+			without = append(without, verb)
+		}
+	}
+	return churn.Profile{Types: 1, Without: without}
 }
 
 // subject is a controller with its informer.
