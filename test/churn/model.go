@@ -368,7 +368,8 @@ func (t *typeTruth) got(events []Event) got {
 // the handler has not got it. At rest, a handler may still wait for events that leave the objects as they are.
 func (g got) lacks(o *Object, i int) bool {
 	s := o.States[i]
-	return !g.states[o.UID][i] && !(s.Deleted && g.deleted[o.UID]) && s.At.Before(g.last[o.Namespace])
+	has := g.states[o.UID][i] || s.Deleted && g.deleted[o.UID]
+	return !has && s.At.Before(g.last[o.Namespace])
 }
 
 // alwaysIncludes reports whether the view has always had the objects of a namespace, until a time.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,8 +31,12 @@ import (
 	"github.com/gvrkit/gvrkit/metrics"
 	"github.com/gvrkit/gvrkit/sharding"
 	"github.com/gvrkit/gvrkit/status"
+	"github.com/gvrkit/gvrkit/test/churn"
+	"github.com/gvrkit/gvrkit/test/churn/mirror"
 	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
+	"github.com/gvrkit/gvrkit/test/envtest/fixture"
+	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
 // The functions below are not called, except for follow. Each has the code of one snippet, which names its
@@ -315,4 +320,81 @@ func _(ctx context.Context) (err error) {
 	err = embedded.InstallCRDFiles(ctx, environment.Config, "../config/crd")
 
 	return err
+}
+
+//nolint:errcheck,forbidigo,staticcheck,contextcheck // the docs leave errors to the reader, and Close ends the proxy
+func _(server *embedded.Server) (err error) {
+	defer func() { fmt.Println(err) }()
+
+	transport, err := rest.TransportFor(server.Config()) // has the credentials
+	proxy, err := faultproxy.Start(server.Config().Host, transport)
+	defer proxy.Close()
+	client, err := dynamic.NewForConfig(&rest.Config{Host: proxy.URL()}) // the informer's; the test writes past the proxy
+
+	blocks := faultproxy.Resource("crd.projectcalico.org", "ipamblocks")
+	for proxy.OpenWatches(blocks) == 0 { // CutWatches ends the watches that are open
+		time.Sleep(10 * time.Millisecond)
+	}
+	proxy.Inject(blocks, faultproxy.Times(1, faultproxy.GoneEvent())) // the next watch fails with 410, so that a list follows
+	proxy.CutWatches(blocks)
+
+	fmt.Println(client)
+	return err
+}
+
+// mine is my controller under test. Its index is what it has.
+type mine struct {
+	factory *dynamicinformer.Factory
+	world   *churn.World
+	index   cache.Store
+}
+
+func start(ctx context.Context, env churn.Environment) (churn.Subject, error) {
+	client, err := dynamic.NewForConfigAndClient(env.Config, env.HTTP) // through the proxy
+	if err != nil {
+		return nil, err
+	}
+	factory, err := dynamicinformer.New(client)
+	if err != nil {
+		return nil, err
+	}
+	informer := factory.ForResource(env.World.Resource("t1", "v1")).Informer() // the CRD does not exist yet
+	factory.Start(context.WithoutCancel(ctx))                                  // until Stop
+	return &mine{factory, env.World, informer.GetStore()}, nil
+}
+
+func (m *mine) AtRest(context.Context) []churn.Violation {
+	has := map[string]churn.Observation{}
+	for _, obj := range m.index.List() {
+		seen := churn.Observe(obj, churn.Whole)
+		has[seen.Key()] = seen
+	}
+	return churn.Compare("my index", m.world.Want(churn.View{Type: "t1"}), has)
+}
+
+func (m *mine) Stop(ctx context.Context) []churn.Violation {
+	if err := m.factory.Shutdown(ctx); err != nil {
+		return []churn.Violation{{Invariant: churn.Released, Text: err.Error()}}
+	}
+	return nil
+}
+
+func (*mine) Do(context.Context, churn.Op) error { return nil } // operations on leases and handlers
+func (*mine) Settle()                            {}
+
+func runMine(ctx context.Context, t *testing.T, server *embedded.Server, seeds uint64) {
+	t.Helper()
+	for seed := range seeds {
+		cfg := churn.Config{Servers: []*rest.Config{server.Config()}, Subject: start, Patience: 2 * time.Minute}
+		result, err := churn.Run(ctx, cfg, churn.Generate(seed, mirror.Profile()))
+		if err != nil || result.Failed() {
+			t.Fatalf("seed %d: %v\n%v\n%v", seed, err, result, result.Script)
+		}
+	}
+}
+
+// The subject of docs/testing.md passes on the embedded server.
+func TestDocs_SubjectPasses(t *testing.T) {
+	server := fixture.StartEmbedded(t)
+	runMine(t.Context(), t, server, 1)
 }
