@@ -287,6 +287,7 @@ func (r *run) rewind(ctx context.Context, op Op) error {
 		}
 		for begun := time.Now(); !r.isAtRest(ctx); {
 			if time.Since(begun) > advanced {
+				r.logf("%s is left out: the subject is not at rest after %v", op, advanced)
 				return nil
 			}
 			if err := wait(ctx, 20*time.Millisecond); err != nil {
@@ -295,6 +296,8 @@ func (r *run) rewind(ctx context.Context, op Op) error {
 		}
 		r.world.restored(time.Now())
 		return r.Restore(ctx)
+	default:
+		r.logf("%s is left out: there is no backup, a permission is revoked, or a version of a type is not served", op)
 	}
 	return nil
 }
