@@ -184,10 +184,12 @@ func TestEvidence_CRDsThatDocumentsListLaterWereNotAbsent(t *testing.T) {
 		sleep(2 * time.Minute)
 		backing("documents list CRDs", discovery.BackingUnknown)
 
-		w.update(func() {
-			w.dropCRD(gadgetsCRD)
-			w.fault["crds.list"] = ""
-		})
+		w.update(func() { w.dropCRD(gadgetsCRD) })
+		sleep(2 * time.Minute)
+		if res, err := r.ResolveGVR(t.Context(), gadgets); err == nil {
+			t.Errorf("without its CRD, the type is served by %q", res.Backing)
+		}
+		w.update(func() { w.fault["crds.list"] = "" })
 		sleep(2 * time.Minute)
 		w.update(func() {
 			w.fault["crds.list"] = "503"
