@@ -13,8 +13,8 @@ import (
 )
 
 // Refuse returns a copy of client whose requests fail if the response redirects them to another host or port, or from
-// HTTPS to HTTP. It follows a redirect from HTTP to HTTPS on the same host and port, or to the default port from the default
-// port. If client has a CheckRedirect of its own, Refuse returns client: its owner has decided.
+// HTTPS to HTTP. It follows a redirect from HTTP to HTTPS on the same host, if the port stays or changes from 80 to 443. If client
+// has a CheckRedirect of its own, Refuse returns client: its owner has decided.
 func Refuse(client *http.Client) *http.Client {
 	if client.CheckRedirect != nil {
 		return client
@@ -65,10 +65,9 @@ func redirects(status int) bool {
 
 // sameServer reports whether to is the server of from, or the same one with HTTPS instead of HTTP.
 func sameServer(from, to *url.URL) bool {
-	if from.Scheme == "http" && to.Scheme == "https" {
-		return from.Hostname() == to.Hostname() && (from.Port() == to.Port() || portOf(from) == "80" && portOf(to) == "443")
-	}
-	return from.Scheme == to.Scheme && from.Hostname() == to.Hostname() && portOf(from) == portOf(to)
+	toHTTPS := from.Scheme == "http" && to.Scheme == "https"
+	old, next := portOf(from), portOf(to)
+	return from.Hostname() == to.Hostname() && (from.Scheme == to.Scheme || toHTTPS) && (old == next || toHTTPS && old == "80" && next == "443")
 }
 
 // portOf returns the port of u, which may be the default one.

@@ -334,7 +334,7 @@ func (w *World) missed(v View, since, until time.Time, events []Event) (found []
 // got is what a handler has got of a type.
 type got struct {
 	states  map[types.UID]map[int]bool // by index
-	deleted map[types.UID]bool         // each deletion; a restore of etcd may have brought the object back in between
+	deleted map[types.UID]bool         // an object may have several deletions, if a restore of etcd has brought it back
 	last    map[string]time.Time       // when the last of these states was written, by namespace
 }
 

@@ -23,10 +23,6 @@ func TestFirstFailure_OfEachKind(t *testing.T) {
 			"=== RUN   TestChurn\n    churn_test.go:9: seed 3:\n        unique: h1: one\n        atomic: two\n        \n        define t1\n--- FAIL: TestChurn (1s)\n",
 			"TestChurn: unique: h1: one", true,
 		},
-		"a subject that is not at rest": {
-			"=== RUN   TestChurn\n    churn_test.go:9: seed 3:\n        rest: not at rest after 30s\n        status: l1: the state is Degraded\n--- FAIL: TestChurn (1s)\n",
-			"TestChurn: status: l1: the state is Degraded", true,
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, failed := firstFailure(strings.NewReader(test.output), func() {}); got != test.want || failed != test.failed {

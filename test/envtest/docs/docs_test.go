@@ -1,4 +1,5 @@
-// Package docs_test compiles the Go snippets of the README and of docs/, and runs the follower of docs/scale.md.
+// Package docs_test compiles the Go snippets of the README and of docs/, and runs the follower of docs/scale.md
+// and the controller of docs/testing.md.
 package docs_test
 
 import (

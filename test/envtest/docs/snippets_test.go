@@ -39,7 +39,7 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// The functions below are not called, except for follow. Each has the code of one snippet, which names its
+// The functions below are not called, except for follow and runMine. Each has the code of one snippet, which names its
 // parameters.
 
 // README.md
