@@ -10,7 +10,7 @@
 //		t.Errorf("a shorter script:\n%v\n%v", shortest, shortest.Script)
 //	}
 //
-// A [Script] is a list of operations ([Op], [Verbs]) that can be printed, and read again by [Parse]:
+// A [Script] is a list of operations ([Op], [Verbs], [Parameters], [FaultKinds]) that can be printed, and read again by [Parse]:
 // types are created, deleted, created again with another scope, and served in other versions; objects
 // are created, changed, deleted and replaced; watches are cut, faults are injected
 // (package faultproxy) and healed, permissions are revoked; etcd is backed up and restored; an aggregated

@@ -17,31 +17,32 @@ import (
 // faultKinds are the values of the parameter kind of the verb fault, with the verbs of the
 // requests that they change; nil: those of the operation.
 var faultKinds = map[string]struct {
+	does  string // the words at, code and ms are parameters
 	verbs []string
 	make  func(op Op) faultproxy.Fault
 }{
-	"fail":             {nil, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
-	"retryafter":       {nil, func(Op) faultproxy.Fault { return faultproxy.RetryAfter(503, time.Second) }},
-	"gone":             {[]string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.GoneEvent() }},
-	"gonestatus":       {[]string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.GoneStatus() }},
-	"html":             {nil, func(Op) faultproxy.Fault { return faultproxy.HTML() }},
-	"hang":             {nil, func(Op) faultproxy.Fault { return faultproxy.Hang() }},
-	"hangat":           {nil, func(op Op) faultproxy.Fault { return faultproxy.HangAt(number(op.With["at"], 100)) }},
-	"cutat":            {nil, func(op Op) faultproxy.Fault { return faultproxy.CutAt(number(op.With["at"], 100)) }},
-	"truncate":         {nil, func(op Op) faultproxy.Fault { return faultproxy.Truncate(number(op.With["at"], 100)) }},
-	"garble":           {nil, func(op Op) faultproxy.Fault { return faultproxy.Garble(number(op.With["at"], 100)) }},
-	"garbleframe":      {[]string{"watch"}, func(op Op) faultproxy.Fault { return faultproxy.GarbleFrame(number(op.With["at"], 1)) }},
-	"duplicateframe":   {[]string{"watch"}, func(op Op) faultproxy.Fault { return faultproxy.DuplicateFrame(number(op.With["at"], 1)) }},
-	"dropbookmarks":    {[]string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.DropBookmarks() }},
-	"noinitialend":     {[]string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.NeverInitialEventsEnd() }},
-	"delaybookmarks":   {[]string{"watch"}, func(op Op) faultproxy.Fault { return faultproxy.DelayBookmarks(milliseconds(op)) }},
-	"expirecontinue":   {[]string{"list"}, func(op Op) faultproxy.Fault { return faultproxy.ExpireContinue(number(op.With["at"], 1)) }},
-	"bandwidth":        {nil, func(op Op) faultproxy.Fault { return faultproxy.Bandwidth(number(op.With["at"], 5000)) }},
-	"breakdiscovery":   {discoveryOnly, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
-	"breakgroup":       {discoveryOnly, nil},
-	"stalegroup":       {discoveryOnly, nil},
-	"stalediscovery":   {discoveryOnly, func(Op) faultproxy.Fault { return faultproxy.StaleDiscovery() }},
-	"breakdefinitions": {definitionsOnly, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
+	"fail":             {"the response is an error with the status code", nil, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
+	"retryafter":       {"the response is 503 with a Retry-After of a second", nil, func(Op) faultproxy.Fault { return faultproxy.RetryAfter(503, time.Second) }},
+	"gone":             {"a watch gets an event that says 410, Gone", []string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.GoneEvent() }},
+	"gonestatus":       {"the response to a watch is 410, Gone", []string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.GoneStatus() }},
+	"html":             {"the response is a page of HTML, as proxies send them", nil, func(Op) faultproxy.Fault { return faultproxy.HTML() }},
+	"hang":             {"there is no response", nil, func(Op) faultproxy.Fault { return faultproxy.Hang() }},
+	"hangat":           {"the body stops after at bytes, without an end", nil, func(op Op) faultproxy.Fault { return faultproxy.HangAt(number(op.With["at"], 100)) }},
+	"cutat":            {"the connection breaks after at bytes of the body", nil, func(op Op) faultproxy.Fault { return faultproxy.CutAt(number(op.With["at"], 100)) }},
+	"truncate":         {"the body ends after at bytes, without an error", nil, func(op Op) faultproxy.Fault { return faultproxy.Truncate(number(op.With["at"], 100)) }},
+	"garble":           {"the bytes after the first at bytes of the body are invalid", nil, func(op Op) faultproxy.Fault { return faultproxy.Garble(number(op.With["at"], 100)) }},
+	"garbleframe":      {"the event of a watch with the number at is invalid", []string{"watch"}, func(op Op) faultproxy.Fault { return faultproxy.GarbleFrame(number(op.With["at"], 1)) }},
+	"duplicateframe":   {"the event of a watch with the number at is sent twice", []string{"watch"}, func(op Op) faultproxy.Fault { return faultproxy.DuplicateFrame(number(op.With["at"], 1)) }},
+	"dropbookmarks":    {"watches send no bookmarks", []string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.DropBookmarks() }},
+	"noinitialend":     {"the bookmark that ends the initial events of a watch is not sent", []string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.NeverInitialEventsEnd() }},
+	"delaybookmarks":   {"bookmarks are sent ms later", []string{"watch"}, func(op Op) faultproxy.Fault { return faultproxy.DelayBookmarks(milliseconds(op)) }},
+	"expirecontinue":   {"a list expires after at pages", []string{"list"}, func(op Op) faultproxy.Fault { return faultproxy.ExpireContinue(number(op.With["at"], 1)) }},
+	"bandwidth":        {"at bytes per second are sent", nil, func(op Op) faultproxy.Fault { return faultproxy.Bandwidth(number(op.With["at"], 5000)) }},
+	"breakdiscovery":   {"requests for discovery documents fail with the status code", discoveryOnly, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
+	"breakgroup":       {"requests for the discovery documents of the group fail", discoveryOnly, nil},
+	"stalegroup":       {"discovery documents say that the group is stale", discoveryOnly, nil},
+	"stalediscovery":   {"discovery documents stay as they are", discoveryOnly, func(Op) faultproxy.Fault { return faultproxy.StaleDiscovery() }},
+	"breakdefinitions": {"requests for CRDs fail with the status code", definitionsOnly, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
 }
 
 // garblingKinds are the kinds of faults that change the frames of watches.
@@ -53,8 +54,18 @@ var (
 	definitionsOnly = []string{"definitions"}
 )
 
-// FaultKinds returns the values of the parameter kind of the verb fault, sorted.
-func FaultKinds() []string { return slices.Sorted(maps.Keys(faultKinds)) }
+// FaultKinds returns what the faults of each kind do, by the values of the parameter kind of the verb fault. The words at, code and ms are
+// parameters, too.
+func FaultKinds() map[string]string {
+	does := map[string]string{}
+	for kind, fault := range faultKinds {
+		does[kind] = fault.does
+	}
+	return does
+}
+
+// kindsOfFaults returns the values of the parameter kind of the verb fault, sorted.
+func kindsOfFaults() []string { return slices.Sorted(maps.Keys(faultKinds)) }
 
 // Arguments instead of a type.
 const (
@@ -79,7 +90,7 @@ func (r *run) ofType(typ string) faultproxy.Match {
 func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
 	kind, known := faultKinds[op.With["kind"]]
 	if !known {
-		return nil, nil, fmt.Errorf("churn: %s: there is no fault of this kind; there are %v", op, FaultKinds())
+		return nil, nil, fmt.Errorf("churn: %s: there is no fault of this kind; there are %v", op, kindsOfFaults())
 	}
 	match := f.ofType(op.Arg("type"))
 	switch {

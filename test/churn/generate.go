@@ -433,7 +433,7 @@ func (g *generator) kinds() []string {
 	if slices.Contains(g.profile.Without, Fault) {
 		return nil
 	}
-	return slices.DeleteFunc(FaultKinds(), func(kind string) bool { return slices.Contains(g.profile.Without, kind) })
+	return slices.DeleteFunc(kindsOfFaults(), func(kind string) bool { return slices.Contains(g.profile.Without, kind) })
 }
 
 // inject injects a fault of this kind.
@@ -474,7 +474,7 @@ func (g *generator) faultOf(kind string) []string {
 // requests for a type.
 func RandomFault(r *rand.Rand, name, typ string) Op {
 	g := &generator{Rand: r}
-	return NewOp(Fault, []string{name, typ}, g.faultOf(pick(g, FaultKinds()...))...)
+	return NewOp(Fault, []string{name, typ}, g.faultOf(pick(g, kindsOfFaults()...))...)
 }
 
 // permission revokes or grants a permission. Often, objects change before it is granted again.

@@ -34,7 +34,7 @@ func TestGenerate_UsesAllVerbsAndFaults(t *testing.T) {
 			t.Errorf("no script has %s", verb)
 		}
 	}
-	for _, kind := range churn.FaultKinds() {
+	for kind := range churn.FaultKinds() {
 		if kinds[kind] == 0 {
 			t.Errorf("no script has the fault %s", kind)
 		}
@@ -57,7 +57,7 @@ func TestGenerate_TwelveSeedsHaveAllFaults(t *testing.T) {
 					has[op.With["kind"]]++
 				}
 			}
-			for _, kind := range churn.FaultKinds() {
+			for kind := range churn.FaultKinds() {
 				if has[kind] == 0 && !slices.Contains(profile.Without, kind) {
 					t.Errorf("%s: no script of the seeds %d to %d has the fault %s", name, first, first+11, kind)
 				}

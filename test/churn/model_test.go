@@ -557,7 +557,7 @@ func TestCheckKnown_ReportsStatesThatNeverExisted(t *testing.T) {
 
 func TestFaults_AreOfAllKinds(t *testing.T) {
 	f := NewFaults(nil, "example.com", func(string) faultproxy.Match { return faultproxy.Any() })
-	for _, kind := range FaultKinds() {
+	for kind := range FaultKinds() {
 		match, fault, err := f.fault(NewOp(Fault, []string{"f1", "t1"}, "kind", kind, "times", "1", "share", "0.5"))
 		if err != nil || match == nil || fault == nil {
 			t.Errorf("%s: %v", kind, err)

@@ -70,7 +70,7 @@ const (
 // Usage describes a verb.
 type Usage struct {
 	Args []string // the names of the arguments
-	With []string // the keys of the parameters
+	With []string // the keys of the parameters, which [Parameters] describes
 	Does string
 	// Subject means that the program under test carries out the operation, and not the runner.
 	Subject bool
@@ -207,11 +207,12 @@ func ParseOp(line string) (Op, error) {
 			op.Args = append(op.Args, word)
 		case !is:
 			return Op{}, fmt.Errorf("churn: %q: argument %q stands behind a parameter", line, word)
-		case !slices.Contains(usage.With, key):
-			return Op{}, fmt.Errorf("churn: %q: %s has the parameters %v, and not %q", line, op.Verb, usage.With, key)
 		default:
 			op.With[key] = value
 		}
+	}
+	if err := checkParameters(op); err != nil {
+		return Op{}, fmt.Errorf("churn: %q: %w", line, err)
 	}
 	if len(op.Args) != len(usage.Args) {
 		return Op{}, fmt.Errorf("churn: %q: %s has the arguments %v", line, op.Verb, usage.Args)

@@ -32,6 +32,40 @@ func TestParse_IgnoresCommentsAndNamesTheLine(t *testing.T) {
 	}
 }
 
+func TestParseOp_ChecksParameters(t *testing.T) {
+	for _, text := range []string{
+		"define t1 scope=cluster", "define t1 versions=v1,v2", "define t1 conversion=none", "create t1 a/x color=", "fill t1 a count=-1",
+		"fault f t1 kind=flood", "fault f t1 kind=fail share=1.5", "fault f t1 kind=fail verb=list,get", "acquire l t1 packed=no", "alternate period=x",
+	} {
+		key := text[strings.LastIndex(text, " ")+1 : strings.LastIndex(text, "=")]
+		if _, err := churn.ParseOp(text); err == nil || !strings.Contains(err.Error(), "the value of "+key+" must be ") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestVerbs_ParametersAreDescribed(t *testing.T) {
+	used := map[string]bool{}
+	for verb, usage := range churn.Verbs {
+		for _, key := range usage.With {
+			used[key] = true
+			if p := churn.Parameters[key]; p.Does == "" || p.Values == "" {
+				t.Errorf("%s: the parameter %q is not described", verb, key)
+			}
+		}
+	}
+	for key := range churn.Parameters {
+		if !used[key] {
+			t.Errorf("no verb has the parameter %q", key)
+		}
+	}
+	for kind, does := range churn.FaultKinds() {
+		if does == "" {
+			t.Errorf("the fault kind %q is not described", kind)
+		}
+	}
+}
+
 func TestOp_ArgAndList(t *testing.T) {
 	op, err := churn.ParseOp("acquire l1 t2 namespaces=a,b selector=red")
 	if err != nil {

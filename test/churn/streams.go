@@ -1,9 +1,7 @@
 package churn
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -19,7 +17,7 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// streams has what the subject has got of lists and watches in JSON: the versions at which it may begin a watch, and the events of
+// streams has what the subject has got of lists and watches: the versions at which it may begin a watch, and the events of
 // each watch. It is nearest to the client: it reads what faults have changed.
 type streams struct {
 	// garbles reports whether a fault that changes the frames of watches is active.
@@ -38,7 +36,7 @@ func placeOf(r faultproxy.Request) place {
 	return place{r.Resource, r.Namespace, queryOf(r).Get("labelSelector")}
 }
 
-// stream is one watch in JSON.
+// stream is one watch.
 type stream struct {
 	place
 	query      string
@@ -47,22 +45,6 @@ type stream struct {
 	garbled    bool
 	events     []streamEvent
 }
-
-// streamEvent is an event or a bookmark of a watch.
-type streamEvent struct {
-	Type   string `json:"type"`
-	Object struct {
-		Metadata struct {
-			UID             types.UID `json:"uid"`
-			ResourceVersion string    `json:"resourceVersion"`
-		} `json:"metadata"`
-	} `json:"object"`
-}
-
-// eventTypes are the types of frames that are no errors.
-var eventTypes = []string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}
-
-func (e streamEvent) version() string { return e.Object.Metadata.ResourceVersion }
 
 func queryOf(req faultproxy.Request) url.Values {
 	values, _ := url.ParseQuery(req.Query) // invalid parameters are ignored
@@ -130,44 +112,15 @@ func recordDefinitions(world *World, hides func() bool) faultproxy.Fault {
 	}
 }
 
-// bodyReader is the response of one request. With frame, it calls frame for each line of the body; otherwise it keeps the body.
-type bodyReader struct {
-	http.ResponseWriter
-	frame func(line []byte)
-	body  []byte
-}
-
-// Write implements [http.ResponseWriter].
-func (b *bodyReader) Write(p []byte) (int, error) {
-	b.body = append(b.body, p...)
-	for b.frame != nil {
-		line, rest, found := bytes.Cut(b.body, []byte("\n"))
-		if !found {
-			break
-		}
-		b.frame(line)
-		b.body = rest
-	}
-	return b.ResponseWriter.Write(p)
-}
-
-// Unwrap implements the interface that http.ResponseController uses.
-func (b *bodyReader) Unwrap() http.ResponseWriter { return b.ResponseWriter }
-
 // list records the version of a list. Pages before the last one have only a part of the objects.
 func (s *streams) list(at place, body []byte) {
-	var list struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-			Continue        string `json:"continue"`
-		} `json:"metadata"`
-	}
-	if json.Unmarshal(body, &list) != nil || list.Metadata.Continue != "" {
+	version, last, err := readList(body)
+	if err != nil || !last {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gotLocked(at, list.Metadata.ResourceVersion)
+	s.gotLocked(at, version)
 }
 
 func (s *streams) gotLocked(at place, version string) {
@@ -178,7 +131,7 @@ func (s *streams) gotLocked(at place, version string) {
 }
 
 // watch records a watch, and returns a function for each of its frames.
-func (s *streams) watch(req faultproxy.Request, header http.Header) func(line []byte) {
+func (s *streams) watch(req faultproxy.Request, header http.Header) func(frame []byte) {
 	query := queryOf(req)
 	w := &stream{place: placeOf(req), query: req.Query, from: query.Get("resourceVersion")}
 	if query.Get("sendInitialEvents") == "true" {
@@ -190,9 +143,8 @@ func (s *streams) watch(req faultproxy.Request, header http.Header) func(line []
 	if w.from == "" || w.from == "0" {
 		s.listed[w.resource]++
 	}
-	return func(line []byte) {
-		var e streamEvent
-		err := json.Unmarshal(line, &e)
+	return func(frame []byte) {
+		e, err := readEvent(frame)
 		garbles := s.garbles()
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -201,9 +153,9 @@ func (s *streams) watch(req faultproxy.Request, header http.Header) func(line []
 		if garbles {
 			s.listed[w.resource]++
 		}
-		if slices.Contains(eventTypes, e.Type) { // and no error
+		if slices.Contains(eventTypes, e.kind) { // and no error
 			w.events = append(w.events, e)
-			s.gotLocked(w.place, e.version())
+			s.gotLocked(w.place, e.version)
 		}
 	}
 }
@@ -222,7 +174,7 @@ func (s *streams) resumes(watches []faultproxy.Request) []Violation {
 	var found []Violation
 	for _, req := range watches {
 		version := queryOf(req).Get("resourceVersion")
-		if !strings.Contains(req.Accept, "application/json") || strings.Contains(req.Accept, "protobuf") || version == "" || version == "0" {
+		if version == "" || version == "0" {
 			continue
 		}
 		if !s.has(placeOf(req), version) {
@@ -257,15 +209,15 @@ func (s *stream) bookmarks() []Violation {
 	bookmark, last := s.from, s.from
 	for _, e := range s.events {
 		switch {
-		case e.Type != "BOOKMARK" && !before(bookmark, e.version()) && number(bookmark, 0) > 0:
-			found = append(found, Violation{Bookmarks, fmt.Sprintf("%v: an event has the version %s after the bookmark or the beginning at %s", s, e.version(), bookmark)})
-		case e.Type == "BOOKMARK" && before(e.version(), last):
-			found = append(found, Violation{Bookmarks, fmt.Sprintf("%v: a bookmark has the version %s after an event at %s", s, e.version(), last)})
-		case e.Type == "BOOKMARK":
-			bookmark = e.version()
+		case e.kind != "BOOKMARK" && !before(bookmark, e.version) && number(bookmark, 0) > 0:
+			found = append(found, Violation{Bookmarks, fmt.Sprintf("%v: an event has the version %s after the bookmark or the beginning at %s", s, e.version, bookmark)})
+		case e.kind == "BOOKMARK" && before(e.version, last):
+			found = append(found, Violation{Bookmarks, fmt.Sprintf("%v: a bookmark has the version %s after an event at %s", s, e.version, last)})
+		case e.kind == "BOOKMARK":
+			bookmark = e.version
 		}
-		if before(last, e.version()) || last == "" {
-			last = e.version()
+		if before(last, e.version) || last == "" {
+			last = e.version
 		}
 	}
 	return found
@@ -281,10 +233,10 @@ type write struct {
 func (s *stream) sent() (sent map[write]bool, last uint64) {
 	sent = map[write]bool{}
 	for _, e := range s.events {
-		version, _ := strconv.ParseUint(e.version(), 10, 64)
+		version, _ := strconv.ParseUint(e.version, 10, 64)
 		last = max(last, version)
-		if e.Type == "ADDED" || e.Type == "MODIFIED" {
-			sent[write{e.Object.Metadata.UID, e.version()}] = true
+		if e.kind == "ADDED" || e.kind == "MODIFIED" {
+			sent[write{e.uid, e.version}] = true
 		}
 	}
 	return sent, last

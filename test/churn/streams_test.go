@@ -1,14 +1,21 @@
 package churn
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gvrkit/gvrkit/test/faultproxy"
@@ -41,24 +48,61 @@ func TestStreams_ReportWhatAWatchSends(t *testing.T) {
 		{"a failure", "watch=1&resourceVersion=1", "{\"kind\":\"Status\",\"code\":410}\n", false, nil},
 		{"a frame that is no JSON", "watch=1&resourceVersion=1", "{\n" + x(3), false, nil},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			s := newStreams()
-			s.garbles = func() bool { return tc.garbles }
-			handler := s.record(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				half := len(tc.body) / 2 // a frame may come in parts
-				_, _ = w.Write([]byte(tc.body[:half]))
-				_, _ = w.Write([]byte(tc.body[half:]))
-			}))
-			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis/example.com/v1/namespaces/a/t1s?"+tc.query, nil))
-			var got []Invariant
-			for _, v := range s.check(newSample().World) {
-				got = append(got, v.Invariant)
-			}
-			if !slices.Equal(got, tc.want) {
-				t.Errorf("violations %v, want %v", s.check(newSample().World), tc.want)
-			}
-		})
+		for contentType, body := range map[string]string{"application/json": tc.body, "application/vnd.kubernetes.protobuf;stream=watch": inProtobuf(t, tc.body)} {
+			t.Run(tc.name+" in "+contentType, func(t *testing.T) {
+				s := newStreams()
+				s.garbles = func() bool { return tc.garbles }
+				handler := s.record(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", contentType)
+					half := len(body) / 2 // a frame may come in parts
+					_, _ = w.Write([]byte(body[:half]))
+					_, _ = w.Write([]byte(body[half:]))
+				}))
+				handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis/example.com/v1/namespaces/a/t1s?"+tc.query, nil))
+				var got []Invariant
+				for _, v := range s.check(newSample().World) {
+					got = append(got, v.Invariant)
+				}
+				if !slices.Equal(got, tc.want) {
+					t.Errorf("violations %v, want %v", s.check(newSample().World), tc.want)
+				}
+			})
+		}
 	}
+}
+
+// inProtobuf returns the events of a watch as the servers send metadata. A line that is no JSON is a message that is no event.
+func inProtobuf(t *testing.T, lines string) string {
+	t.Helper()
+	var b strings.Builder
+	frames := protobuf.LengthDelimitedFramer.NewFrameWriter(&b)
+	for line := range strings.Lines(lines) {
+		var event metav1.WatchEvent
+		var object metav1.PartialObjectMetadata
+		message := []byte{0xff}
+		if json.Unmarshal([]byte(line), &event) == nil && json.Unmarshal([]byte(cmp.Or(string(event.Object.Raw), "{}")), &object) == nil {
+			var err error
+			event.Object = runtime.RawExtension{Raw: encoded(t, "PartialObjectMetadata", &object)}
+			if message, err = event.Marshal(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := frames.Write(message); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+// encoded returns the protobuf of an object of a kind of meta.k8s.io/v1.
+func encoded(t *testing.T, kind string, object runtime.Object) []byte {
+	t.Helper()
+	object.GetObjectKind().SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind(kind))
+	var b bytes.Buffer
+	if err := protobuf.NewSerializer(nil, nil).Encode(object, &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 func TestStreams_AWatchBeginsWhereTheClientIs(t *testing.T) {
@@ -72,7 +116,8 @@ func TestStreams_AWatchBeginsWhereTheClientIs(t *testing.T) {
 	send(a, `{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"resourceVersion":"5"}}]}`)
 	send(a+"?limit=1", `{"metadata":{"resourceVersion":"8","continue":"more"},"items":[]}`)
 	send(a+"?watch=1&resourceVersion=7", `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}`+"\n")
-	send(all, `{"metadata":{"resourceVersion":"20"}}`)
+	send(all, string(encoded(t, "PartialObjectMetadataList", &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "20"}})))
+	send(all, string(encoded(t, "PartialObjectMetadataList", &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "21", Continue: "more"}})))
 	for path, want := range map[string]bool{
 		a + "?watch=1&resourceVersion=7":                           true,
 		a + "?watch=1&resourceVersion=9":                           true,
@@ -80,11 +125,12 @@ func TestStreams_AWatchBeginsWhereTheClientIs(t *testing.T) {
 		a + "?watch=1&resourceVersion=5":                           false,
 		a + "?watch=1&resourceVersion=8":                           false,
 		all + "?watch=1&resourceVersion=7":                         false,
+		all + "?watch=1&resourceVersion=20":                        true,
+		all + "?watch=1&resourceVersion=21":                        false,
 		"/apis/example.com/v1/namespaces/b/t1s?resourceVersion=9":  false,
 		a + "?watch=1&resourceVersion=7&labelSelector=color%3Dred": false,
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
-		r.Header.Set("Accept", "application/json")
 		if found := s.resumes([]faultproxy.Request{faultproxy.ParseRequest(r)}); (len(found) == 0) != want {
 			t.Errorf("%s: %v", path, found)
 		}

@@ -3,7 +3,7 @@ package main
 // ofChurn has mutants that the churn model must find. Many are defects that reviews have found, in
 // this module or in others. test/README.md has the invariant that finds each.
 var ofChurn = []table{
-	{"internal/source", "test/envtest/churn", []mutant{
+	{"internal/source", ofModel, []mutant{
 		{"churn: the objects of a type that is gone stay", "resumableWatch.flush", drop("if !s.deleteAll(ctx) { return false }")},
 		{"churn: the version does not go on", "resumableWatch.pass", drop("s.known.reached(namespace, id.version)")},
 		{"churn: an object that was deleted in a gap stays", "resumableWatch.relist", replace("!s.delete(ctx, s.missingIn(content, t, s.known.keys()), s.leftBy(content, t))", "false")},
@@ -21,7 +21,7 @@ var ofChurn = []table{
 		{"churn: each watch of a set begins at its smallest version", "child.watch", replace("optionsFrom(c.opts, c.version)", "optionsFrom(c.opts, c.known.upTo())")},
 		{"churn: objects with equal versions are not compared after a restore", "resumableWatch.give", never("content.rewound")},
 	}},
-	{"internal/handlers", "test/envtest/churn", []mutant{
+	{"internal/handlers", ofModel, []mutant{
 		{"churn: an addition and a deletion that are merged are a deletion", "object.merge", never("o.event.kind == added")},
 		{"churn: an update that was merged begins with the last old object", "object.merge", before("o.event.obj = e.obj", "o.event.old = e.old")},
 		{"churn: an addition has the place of the deletion before it", "pending.add", never("o.isDeleted() && e.kind == added")},
@@ -30,22 +30,24 @@ var ofChurn = []table{
 		{"churn: the calls of a released lease do not end", "Group.Close", drop("g.calls.Close()")},
 		{"churn: an object whose call has panicked has failed for ever", "panics.returned", never("len(p.failed) > 0")},
 	}},
-	{"internal/typestate", "test/envtest/churn", []mutant{
+	{"internal/typestate", ofModel, []mutant{
 		{"churn: a type that another server serves is the same type", "Snapshot.movedTo", returns("false")},
+		{"churn: a conversion webhook that fails has the reason of other failures", "Classify", never("isConversion(err)")},
+		{"churn: a watch that fails is no failure", "State.Failed", drop("next.Watch = next.Watch.failed(err, reason, next.At)")},
 	}},
-	{"internal/namespaces", "test/envtest/churn", []mutant{
+	{"internal/namespaces", ofModel, []mutant{
 		{"churn: the objects of a namespace that loses its label are deleted", "selected.Delete", replace("!s.exists(name, namespace.GetUID())", "true")},
 	}},
-	{"internal/follow", "test/envtest/churn", []mutant{
+	{"internal/follow", ofModel, []mutant{
 		{"churn: a type that is gone is followed", "Follower.remove", never("t != nil")},
 	}},
-	{"dynamicinformer", "test/envtest/churn", []mutant{
+	{"dynamicinformer", ofModel, []mutant{
 		{"churn: the last release does not end the informer", "entry.retireLocked", drop("e.cancel()")},
 	}},
-	{"internal/packed", "test/envtest/churn", []mutant{
+	{"internal/packed", ofModel, []mutant{
 		{"churn: unequal parts of packed objects are taken for equal ones", "decoder.valueLike", replace("d.data[d.pos:end] == other.data[other.pos:other.after()]", "end-d.pos == other.after()-other.pos")},
 	}},
-	{"discovery", "test/envtest/churn", []mutant{
+	{"discovery", ofModel, []mutant{
 		{"churn: a CRD that was read counts after a restore", "knowledge.putCRD", never("item.Generation < old.Generation")},
 		{"churn: a CRD that waits for its objects is not terminating", "knowledge.decorated", replace("state.meta.DeletionTimestamp != nil", "false")},
 		{"churn: versions that are not served are reported as served", "crd.resources", always("v.Served")},

@@ -25,6 +25,9 @@ type program struct {
 	patience time.Duration // how long the program may run without output before a test has timed out
 }
 
+// ofModel is the directory of the tests of the churn model. Of these, only a violation kills a mutant.
+const ofModel = "test/envtest/churn"
+
 // errTimeout is the cause of the end of a program that has no output for too long.
 var errTimeout = errors.New("timed out")
 
@@ -77,7 +80,7 @@ func compile(ctx context.Context, scratch, tests string, mutants map[string][]mu
 // result is the result of the tests with a mutant. If all pass, killer and timedOut are empty.
 type result struct {
 	mutant
-	killer   string // the first test that fails, with the first violation that a test of the churn model reports
+	killer   string // the first test that fails, with the first violation that it reports
 	timedOut string // the test that ran when the program had no output for too long: the mutant survives
 	err      error
 }
@@ -124,7 +127,7 @@ func (p program) run(ctx context.Context, m mutant) (r result, silence time.Dura
 		return r, 0
 	}
 	timeout, before := time.AfterFunc(p.patience, func() { kill(errTimeout) }), time.Now()
-	last, failed := firstFailure(output, func() {
+	last, violation, failed := firstFailure(output, func() {
 		timeout.Reset(p.patience)
 		silence, before = max(silence, time.Since(before)), time.Now()
 	})
@@ -135,8 +138,10 @@ func (p program) run(ctx context.Context, m mutant) (r result, silence time.Dura
 	_, exited := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err == nil:
+	case failed && p.dir == ofModel && violation == "":
+		r.err = fmt.Errorf("%s fails without a violation", last)
 	case failed, exited && ctx.Err() == nil:
-		r.killer = last
+		r.killer = last + violation
 	case errors.Is(context.Cause(ctx), errTimeout):
 		r.timedOut = last
 	default:
@@ -146,27 +151,27 @@ func (p program) run(ctx context.Context, m mutant) (r result, silence time.Dura
 }
 
 // firstFailure reads the output of a test program until a test fails, and calls read after each line. It returns the
-// name of the test, with the first violation that a test of the churn model reports. If no test fails, it reads all, and
+// name of the test and, of a test of the churn model, the first violation. If no test fails, it reads all, and
 // returns what ran last.
-func firstFailure(output io.Reader, read func()) (name string, failed bool) {
+func firstFailure(output io.Reader, read func()) (name, violation string, failed bool) {
 	name = "the package"
-	violation := violations{}
+	found := violations{}
 	lines := bufio.NewReader(output)
 	for {
 		line, err := lines.ReadString('\n')
 		read()
 		line = strings.TrimSpace(line)
-		violation.read(line)
+		found.read(line)
 		if test, begins := strings.CutPrefix(line, "=== RUN "); begins {
-			name, violation = strings.TrimSpace(test), violations{}
+			name, found = strings.TrimSpace(test), violations{}
 		} else if test, failed := strings.CutPrefix(line, "--- FAIL: "); failed {
 			name, _, _ = strings.Cut(test, " ")
-			return name + violation.text(), true
+			return name, found.text(), true
 		} else if line == "PASS" {
 			name = "the end of the package" // goleak
 		}
 		if err != nil {
-			return name, false
+			return name, "", false
 		}
 	}
 }

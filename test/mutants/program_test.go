@@ -10,23 +10,23 @@ import (
 
 func TestFirstFailure_OfEachKind(t *testing.T) {
 	for name, test := range map[string]struct {
-		output string
-		want   string
-		failed bool
+		output, want, violation string
+		failed                  bool
 	}{
-		"a test":           {"=== RUN   TestA\n--- PASS: TestA (0.01s)\n=== RUN   TestB\n--- FAIL: TestB (0.01s)\n", "TestB", true},
-		"a subtest":        {"=== RUN   TestA\n=== RUN   TestA/b\n    --- FAIL: TestA/b (0.01s)\n--- FAIL: TestA (0.01s)\n", "TestA/b", true},
-		"a panic":          {"=== RUN   TestA\npanic: x\n\ngoroutine 1\n", "TestA", false},
-		"after all passed": {"=== RUN   TestA\n--- PASS: TestA (0.01s)\nPASS\ngoleak: found a goroutine", "the end of the package", false},
-		"before all":       {"panic: x\n", "the package", false},
+		"a test":           {"=== RUN   TestA\n--- PASS: TestA (0.01s)\n=== RUN   TestB\n--- FAIL: TestB (0.01s)\n", "TestB", "", true},
+		"a subtest":        {"=== RUN   TestA\n=== RUN   TestA/b\n    --- FAIL: TestA/b (0.01s)\n--- FAIL: TestA (0.01s)\n", "TestA/b", "", true},
+		"a panic":          {"=== RUN   TestA\npanic: x\n\ngoroutine 1\n", "TestA", "", false},
+		"after all passed": {"=== RUN   TestA\n--- PASS: TestA (0.01s)\nPASS\ngoleak: found a goroutine", "the end of the package", "", false},
+		"before all":       {"panic: x\n", "the package", "", false},
 		"a violation": {
 			"=== RUN   TestChurn\n    churn_test.go:9: seed 3:\n        unique: h1: one\n        atomic: two\n        \n        define t1\n--- FAIL: TestChurn (1s)\n",
-			"TestChurn: unique: h1: one", true,
+			"TestChurn", ": unique: h1: one", true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, failed := firstFailure(strings.NewReader(test.output), func() {}); got != test.want || failed != test.failed {
-				t.Errorf("got %q, %v, want %q, %v", got, failed, test.want, test.failed)
+			got, violation, failed := firstFailure(strings.NewReader(test.output), func() {})
+			if got != test.want || violation != test.violation || failed != test.failed {
+				t.Errorf("got %q, %q, %v, want %q, %q, %v", got, violation, failed, test.want, test.violation, test.failed)
 			}
 		})
 	}
@@ -52,6 +52,26 @@ func TestProgram_ATimeoutIsNoFailure(t *testing.T) {
 			}
 			if r, _ := p.run(t.Context(), mutant{}); r.err != nil || r.killer != test.killer || r.timedOut != test.timedOut {
 				t.Errorf("killed by %q, timed out in %q, error %v, want %q, %q", r.killer, r.timedOut, r.err, test.killer, test.timedOut)
+			}
+		})
+	}
+}
+
+// A test of the churn model may fail for other reasons than those that the model finds.
+func TestProgram_OnlyAViolationOfTheModelKills(t *testing.T) {
+	t.Chdir(root)
+	for name, test := range map[string]struct{ printed, killer string }{
+		"a violation": {"    churn_test.go:9: seed 3:\n        unique: h1: one\n", "TestChurn: unique: h1: one"},
+		"an error":    {"    churn_test.go:9: the server does not start\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := program{path: filepath.Join(t.TempDir(), "tests"), dir: ofModel, patience: time.Minute}
+			script := "#!/bin/sh\ncat <<END\n=== RUN   TestChurn\n" + test.printed + "--- FAIL: TestChurn (1s)\nEND\nexit 1\n"
+			if err := os.WriteFile(p.path, []byte(script), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if r, _ := p.run(t.Context(), mutant{}); r.killer != test.killer || (r.err == nil) != (test.killer != "") {
+				t.Errorf("killed by %q, error %v, want %q", r.killer, r.err, test.killer)
 			}
 		})
 	}

@@ -478,12 +478,20 @@ func (s *subject) unhandle(l *lease, name string, running int) {
 // Settle implements [churn.Subject].
 func (s *subject) Settle() {
 	for _, l := range s.all() {
-		l.Retry()
+		l.hasten()
 	}
 	for _, f := range s.allFollowing() {
 		for _, l := range f.now() {
-			l.Retry()
+			l.hasten()
 		}
+	}
+}
+
+// hasten makes the next attempt of a lease that says it waits for one. A lease that says it is synced gets no help: if that is not true, it
+// never comes to rest.
+func (l *lease) hasten() {
+	if at := l.Status(); at.State != status.StateSynced || at.Reason != "" {
+		l.Retry()
 	}
 }
 
