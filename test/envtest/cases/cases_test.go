@@ -95,6 +95,106 @@ func unseenDeletion(s *scenario) string {
 	return s.log.String()
 }
 
+// otherKind replaces the CRD while the watch is disconnected, so that no event of a deletion arrives.
+func otherKind(s *scenario) string {
+	w := s.ready(2)
+	s.proxy.Inject(s.ofType(), faultproxy.Fail(503))
+	s.proxy.CutWatches(s.ofType())
+	s.undefine(s.crd)
+	s.must("the end of the type", func() bool { _, readable := w.objects(); return !readable })
+	s.proxy.Heal()
+	const kind = "Vessel"
+	s.check(unstructured.SetNestedField(s.crd.Object, kind, "spec", "names", "kind"))
+	s.check(unstructured.SetNestedField(s.crd.Object, kind+"List", "spec", "names", "listKind"))
+	s.install(s.crd)
+	s.create(0, 1, func(obj *unstructured.Unstructured) { obj.SetKind(kind) })
+	s.must("the object of the other kind", func() bool { return s.log.counts().adds == 3 })
+	all, _ := w.objects()
+	return fmt.Sprintf("%s; the cache has %s of the other kind", s.log, count(len(all), "object"))
+}
+
+func preferredVersion(s *scenario) string {
+	s.crd = fixture.NewCRD(s.gvr.Group, "Ship", "v1beta1", "v1")
+	s.gvr.Version = "v1beta1"
+	fixture.Serve(s.crd, "v1beta1")
+	s.ready(5)
+	s.serves("v1beta1", "v1")
+	s.settle()
+	requests := "all requests are for the first version"
+	if slices.ContainsFunc(s.proxy.Past(s.ofType()), func(r faultproxy.Request) bool { return r.Version != s.gvr.Version }) {
+		requests = "some requests are for the other version"
+	}
+	return fmt.Sprintf("%s; %s", s.log, requests)
+}
+
+func staleDocument(s *scenario) string {
+	w := s.ready(3)
+	s.proxy.Inject(faultproxy.AnyDiscovery(), faultproxy.StaleGroup(s.gvr.Group))
+	s.install(fixture.NewCRD(s.gvr.Group, "Boat", "v1")) // a reason to request documents
+	boats := s.watch(schema.GroupVersionResource{Group: s.gvr.Group, Version: "v1", Resource: "boats"}).wait(s.ctx, limit)
+	s.resize(0, 77)
+	s.must("the update", has(w, 0, 77))
+	s.settle()
+	return fmt.Sprintf("%s; a wait for a type that is created meanwhile returns %s", s.log, boats)
+}
+
+func failedDiscovery(s *scenario) string {
+	s.install(s.crd)
+	s.proxy.Inject(faultproxy.AnyDiscovery(), faultproxy.Times(1, faultproxy.Fail(500)))
+	return "a wait returns " + s.watch(s.gvr).wait(s.ctx, limit)
+}
+
+// twoHarbors creates two objects in one namespace and one in another one.
+func (s *scenario) twoHarbors() {
+	s.Helper()
+	s.install(s.crd)
+	s.create(0, 2)
+	_, err := s.admin.Resource(s.gvr).Namespace("dock").Create(s.ctx, fixture.NewObject(s.gvr.GroupVersion().WithKind("Ship"), name(2), 2, nil), metav1.CreateOptions{})
+	s.check(err)
+}
+
+func allForbidden(s *scenario) string {
+	s.twoHarbors()
+	s.proxy.Inject(faultproxy.All(s.ofType(), faultproxy.Namespace("")), faultproxy.Fail(403))
+	cause := s.cause(s.watch(s.gvr), because(status.ReasonForbidden))
+	w := s.watch(s.gvr, "harbor", "dock")
+	got := w.wait(s.ctx, limit)
+	informers := 1
+	if several, is := w.(restartLoops); is {
+		informers = len(several)
+	}
+	s.must("all objects", func() bool { return s.log.counts().adds == 3 })
+	return fmt.Sprintf("a wait for all namespaces returns %s; %s of the two namespaces: %s, %s", cause, count(informers, "informer"), got, s.log)
+}
+
+func missingNamespace(s *scenario) string {
+	s.twoHarbors()
+	w := s.watch(s.gvr, "harbor", "nowhere")
+	got := w.wait(s.ctx, limit)
+	s.must("the objects", func() bool { return s.log.counts().adds == 2 })
+	return fmt.Sprintf("%s; %s", got, s.log)
+}
+
+func namespaceForbidden(s *scenario) string {
+	s.twoHarbors()
+	w := s.watch(s.gvr, "harbor", "dock")
+	if got := w.wait(s.ctx, limit); got != synced {
+		s.Fatal(got)
+	}
+	docks := faultproxy.All(s.ofType(), faultproxy.Namespace("dock"))
+	before := s.proxy.Requests(docks)
+	s.proxy.Inject(docks, faultproxy.Fail(403))
+	s.proxy.CutWatches(docks)
+	s.must("a failure", func() bool { return s.proxy.Requests(docks) > before })
+	s.says(w, string(status.ReasonForbidden))
+	s.resize(0, 77)
+	s.must("the update in the other namespace", has(w, 0, 77))
+	meanwhile := fmt.Sprintf("it says %s; %s; the other namespace gets updates", w.state(), cached(w))
+	s.proxy.Heal()
+	w.retry()
+	return fmt.Sprintf("%s; when it is allowed again: %s", meanwhile, s.cause(w, synced))
+}
+
 func versionRemoved(s *scenario) string {
 	fixture.Serve(s.crd, "v1", "v2")
 	w := s.ready(5)

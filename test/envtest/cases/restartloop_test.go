@@ -24,6 +24,7 @@ const (
 // restartLoop is the code that programs write around client-go's dynamicinformer for types that come and go.
 type restartLoop struct {
 	gvr       schema.GroupVersionResource
+	namespace string // empty: all
 	client    dynamic.Interface
 	discovery discovery.DiscoveryInterface
 	handler   cache.ResourceEventHandler
@@ -35,13 +36,25 @@ type restartLoop struct {
 	end     func()                    // of the informer
 }
 
-func watchByRestartLoop(s *scenario, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler) watcher {
+// watchByRestartLoops starts a loop for each namespace, or one for all.
+func watchByRestartLoops(s *scenario, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler, namespaces ...string) watcher {
+	if namespaces == nil {
+		return watchByRestartLoop(s, gvr, metav1.NamespaceAll, handler)
+	}
+	var all restartLoops
+	for _, namespace := range namespaces {
+		all = append(all, watchByRestartLoop(s, gvr, namespace, handler))
+	}
+	return all
+}
+
+func watchByRestartLoop(s *scenario, gvr schema.GroupVersionResource, namespace string, handler cache.ResourceEventHandler) *restartLoop {
 	client, err := dynamic.NewForConfigAndClient(s.config, s.http)
 	s.check(err)
 	disco, err := discovery.NewDiscoveryClientForConfigAndClient(s.config, s.http)
 	s.check(err)
 	ctx, cancel := context.WithCancel(s.ctx)
-	l := &restartLoop{gvr: gvr, client: client, discovery: disco, handler: handler, cancel: cancel, ended: make(chan struct{})}
+	l := &restartLoop{gvr: gvr, namespace: namespace, client: client, discovery: disco, handler: handler, cancel: cancel, ended: make(chan struct{})}
 	go l.run(ctx)
 	return l
 }
@@ -78,7 +91,7 @@ func (l *restartLoop) served() (bool, error) {
 
 // startInformer starts an informer. It returns when the informer has synced, or ends the informer after syncTimeout.
 func (l *restartLoop) startInformer(ctx context.Context) {
-	factory := upstream.NewDynamicSharedInformerFactory(l.client, 0)
+	factory := upstream.NewFilteredDynamicSharedInformerFactory(l.client, 0, l.namespace, nil)
 	informer := factory.ForResource(l.gvr).Informer()
 	if _, err := informer.AddEventHandler(l.handler); err != nil {
 		return
@@ -134,4 +147,37 @@ func (l *restartLoop) retry() {}
 func (l *restartLoop) stop() {
 	l.cancel()
 	<-l.ended
+}
+
+// restartLoops are the loops of several namespaces.
+type restartLoops []*restartLoop
+
+func (all restartLoops) wait(ctx context.Context, limit time.Duration) string {
+	for _, l := range all {
+		if got := l.wait(ctx, limit); got != synced {
+			return got
+		}
+	}
+	return synced
+}
+
+func (restartLoops) state() string { return nothing }
+
+func (all restartLoops) objects() (objects []*unstructured.Unstructured, readable bool) {
+	for _, l := range all {
+		of, is := l.objects()
+		objects, readable = append(objects, of...), readable || is
+	}
+	return objects, readable
+}
+
+// informer returns nil: a set of namespaces has several.
+func (restartLoops) informer() cache.SharedIndexInformer { return nil }
+
+func (restartLoops) retry() {}
+
+func (all restartLoops) stop() {
+	for _, l := range all {
+		l.stop()
+	}
 }

@@ -68,8 +68,10 @@ var rows = []row{
 	{
 		number: 11, title: "A CRD is replaced by one with another kind, or another plural",
 		tests:    []string{"discovery: TestRun_ChangesAreReported", "test/envtest: waits for a kind, also if its plural changes", "internal/source: TestResumableWatch_ObjectsOfAnotherKind"},
-		gvrkit:   "a lease by GVR follows the plural, a lease by kind follows the kind; objects of another kind are not stored",
-		clientGo: noFeature,
+		gvrkit:   "3 adds, no update, 2 deletes; the cache has 1 object of the other kind",
+		more:     "a lease by kind follows the kind if its plural changes; objects of another kind are not stored before the type is replaced",
+		clientGo: "3 adds, no update, no delete; the cache has 1 object of the other kind",
+		run:      otherKind,
 	},
 	{
 		number: 12, title: "The served version is removed from a CRD",
@@ -82,8 +84,10 @@ var rows = []row{
 	{
 		number: 13, title: "A CRD gets another version, which is preferred",
 		tests:    []string{"dynamicinformer: TestVersionPolicy_DeterminesTheVersionOfRequests", "discovery: TestRun_ANewVersionIsServedThoughDocumentsAreBehind", "dynamicinformer: TestVersionPolicy_LeasesWithDifferentPoliciesDoNotShare"},
-		gvrkit:   "a lease with a policy changes to the version once; a lease on one version stays",
-		clientGo: noFeature,
+		gvrkit:   "5 adds, no update, no delete; all requests are for the first version",
+		more:     "a lease with a policy changes to the version once",
+		clientGo: "5 adds, no update, no delete; all requests are for the first version",
+		run:      preferredVersion,
 	},
 	{
 		number: 16, title: "A CRD gets many writes that do not change its type",
@@ -110,8 +114,10 @@ var rows = []row{
 	{
 		number: 20, title: "The discovery document marks a group version as stale",
 		tests:    []string{"discovery: TestResolve_ResourcesOfAStaleGroupVersionAreServed", "discovery: TestResolve_LastKnownResourcesStayWhileAGroupFails", "test/envtest: keeps the types of an aggregated server while it is down"},
-		gvrkit:   "the last known types are used; no type is removed",
-		clientGo: noFeature,
+		gvrkit:   "3 adds, 1 update, no delete; a wait for a type that is created meanwhile returns synced",
+		more:     "the last known types are used; no type is removed",
+		clientGo: "3 adds, 1 update, no delete; a wait for a type that is created meanwhile returns no reason",
+		run:      staleDocument,
 	},
 	{
 		number: 21, title: "Discovery shows a type later than its APIService is available",
@@ -122,8 +128,10 @@ var rows = []row{
 	{
 		number: 24, title: "A request for discovery fails once, and no event follows",
 		tests:    []string{"discovery: TestRun_FailedDocumentsAreRequestedAgain", "discovery: TestRun_RequestsForCRDsThatHangEnd"},
-		gvrkit:   "the request is repeated without an event",
-		clientGo: noFeature,
+		gvrkit:   "a wait returns synced",
+		more:     "the request is repeated without an event",
+		clientGo: "a wait returns synced",
+		run:      failedDiscovery,
 	},
 	{
 		number: 25, title: "The server responds with Retry-After",
@@ -174,20 +182,26 @@ var rows = []row{
 	{
 		number: 32, title: "Lists of all namespaces are forbidden, and those of two are allowed",
 		tests:    []string{"test/envtest: has the namespaces that RBAC allows, if all are forbidden", "dynamicinformer: TestAllowedNamespaces_FallsBackToThoseThatAreAllowed", "dynamicinformer: TestNamespaces_ListersReportAnIncompleteCache", "dynamicinformer: TestNamespaces_OneInformerForASetThatChanges"},
-		gvrkit:   "the informer has the two namespaces; a list of all returns an IncompleteError; one handler serves all namespaces",
-		clientGo: noFeature,
+		gvrkit:   "a wait for all namespaces returns the reason Forbidden; 1 informer of the two namespaces: synced, 3 adds, no update, no delete",
+		more:     "WithAllowedNamespaces finds the two namespaces; a list of all returns an IncompleteError; one handler serves all namespaces",
+		clientGo: "a wait for all namespaces returns no reason; 2 informers of the two namespaces: synced, 3 adds, no update, no delete",
+		run:      allForbidden,
 	},
 	{
 		number: 34, title: "One namespace of a set does not exist at the start",
 		tests:    []string{"dynamicinformer: TestNamespaces_OneIsNotFound", "internal/source: TestNamespaces_HangingOneDoesNotBlockTheOthers"},
-		gvrkit:   "the others sync; the status names the missing one",
-		clientGo: noFeature,
+		gvrkit:   "synced; 2 adds, no update, no delete",
+		more:     "a server that responds NotFound there, or not at all, does not delay the others, and the status names the namespace",
+		clientGo: "synced; 2 adds, no update, no delete",
+		run:      missingNamespace,
 	},
 	{
 		number: 35, title: "One namespace of a set is forbidden later",
 		tests:    []string{"internal/source: TestNamespaces_OneIsForbiddenLater", "dynamicinformer: TestNamespaces_ForbiddenOneIsNamedAndAffectsNoOther", "test/envtest: goes on in the others when requests for one fail"},
-		gvrkit:   "the others continue; the objects of that namespace are kept",
-		clientGo: noFeature,
+		gvrkit:   "it says Synced, and of the namespace dock: Forbidden; the cache has 3 objects; the other namespace gets updates; when it is allowed again: synced",
+		more:     "the others continue; the objects of that namespace are kept",
+		clientGo: "it says nothing; the cache has 3 objects; the other namespace gets updates; when it is allowed again: synced",
+		run:      namespaceForbidden,
 	},
 	{
 		number: 36, title: "Many goroutines acquire and release one type",

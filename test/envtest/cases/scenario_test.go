@@ -58,8 +58,9 @@ type watcher interface {
 
 // implementation is gvrkit or client-go.
 type implementation struct {
-	name  string
-	watch func(s *scenario, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler) watcher
+	name string
+	// watch watches the type in namespaces; none: in all.
+	watch func(s *scenario, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler, namespaces ...string) watcher
 	// factory returns a factory for scenarios about factories and handlers. It has client-go's interface.
 	factory func(config *rest.Config, client *http.Client, tweak dynamicinformer.TweakListOptionsFunc) (upstream.DynamicSharedInformerFactory, error)
 	// mapper returns a RESTMapper, which works until the end of the test.
@@ -68,7 +69,7 @@ type implementation struct {
 
 var implementations = map[string]implementation{
 	"gvrkit":    {"gvrkit", watchByLease, newGvrkitFactory, newGvrkitMapper},
-	"client-go": {"client-go", watchByRestartLoop, newClientGoFactory, newClientGoMapper},
+	"client-go": {"client-go", watchByRestartLoops, newClientGoFactory, newClientGoMapper},
 }
 
 // scenario runs one case with one implementation, on a type of its own.
@@ -147,10 +148,10 @@ func (s *scenario) must(what string, condition func() bool) {
 	}
 }
 
-// watch starts a watcher of gvr, with the log as its handler, until the end of the test.
-func (s *scenario) watch(gvr schema.GroupVersionResource) watcher {
+// watch starts a watcher of gvr in namespaces, with the log as its handler, until the end of the test. Without namespaces, it is of all.
+func (s *scenario) watch(gvr schema.GroupVersionResource, namespaces ...string) watcher {
 	s.Helper()
-	w := s.implementation.watch(s, gvr, s.log)
+	w := s.implementation.watch(s, gvr, s.log, namespaces...)
 	s.Cleanup(w.stop)
 	return w
 }
@@ -346,12 +347,16 @@ type gvrkit struct {
 	err     error // of Acquire
 }
 
-func watchByLease(s *scenario, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler) watcher {
+func watchByLease(s *scenario, gvr schema.GroupVersionResource, handler cache.ResourceEventHandler, namespaces ...string) watcher {
 	f, err := dynamicinformer.NewForConfigAndClient(s.config, s.http)
 	s.check(err)
 	f.Start(s.ctx)
 	w := &gvrkit{T: s.T, factory: f}
-	if w.lease, w.err = f.Acquire(s.ctx, gvr, dynamicinformer.WithAllowAbsent()); w.err == nil {
+	opts := []dynamicinformer.LeaseOption{dynamicinformer.WithAllowAbsent()}
+	if namespaces != nil {
+		opts = append(opts, dynamicinformer.WithNamespaces(namespaces...))
+	}
+	if w.lease, w.err = f.Acquire(s.ctx, gvr, opts...); w.err == nil {
 		_, err = w.lease.AddEventHandler(handler)
 		s.check(err)
 	}
@@ -378,6 +383,11 @@ func (w *gvrkit) state() string {
 	}
 	if now.Resource.Terminating && now.State != status.StateNotServed {
 		text += ", terminating"
+	}
+	for _, namespace := range now.Namespaces {
+		if namespace.Reason != "" {
+			text += fmt.Sprintf(", and of the namespace %s: %s", namespace.Name, namespace.Reason)
+		}
 	}
 	return text
 }
