@@ -45,7 +45,8 @@ const (
 	// ReasonTLS: there is no secure connection: the server's certificate is not trusted, or one
 	// side uses HTTPS and the other HTTP.
 	ReasonTLS Reason = "TLS"
-	// ReasonUnavailable: the server did not respond, or responded with a server error.
+	// ReasonUnavailable: the server did not respond, responded with a server error, or has ended several
+	// watches within a second.
 	ReasonUnavailable Reason = "Unavailable"
 	// ReasonThrottled: the server requested a pause.
 	ReasonThrottled Reason = "Throttled"

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,20 @@ import (
 
 // errClosed is returned to a request after the informer has ended.
 var errClosed = errors.New("the informer has been stopped")
+
+// Failures of a server whose watches begin, and after which the source waits.
+var (
+	errShortWatches = fmt.Errorf("the server ends watches within %v, and sends no error", brief)
+	errReceding     = errors.New("the server sends events below the version from which it was watched")
+)
+
+// waits reports err, with which a watch has ended, if the next request waits for longer than a short watch lasts. Otherwise the source would seem
+// to be up to date meanwhile.
+func (r *requests) waits(ctx context.Context, pace *pace, err error) {
+	if pace.last > brief {
+		r.failed(ctx, VerbWatch, err)
+	}
+}
 
 // ListError is an error of a list, and not of a watch.
 type ListError struct{ Err error }

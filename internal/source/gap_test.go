@@ -178,6 +178,46 @@ func TestResumableWatch_PausesGrowWhileWatchesEndAtOnce(t *testing.T) {
 	})
 }
 
+// A source that waits for seconds between watches that end at once does not seem to be up to date.
+func TestResumableWatch_EndsOfShortWatchesAreFailuresIfTheNextOneWaits(t *testing.T) {
+	for name, namespaces := range map[string][]string{"all namespaces": nil, "a set": {"ns"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTestInformer(t, func(cfg *source.Config) {
+					if namespaces != nil {
+						cfg.Namespaces = source.NewNamespaces(namespaces...)
+					}
+				}, "a")
+				time.Sleep(time.Minute)
+				end := func(pause time.Duration) []error {
+					w.cluster.CloseWatches(widgets)
+					synctest.Wait()
+					reported := w.observer.errors()
+					time.Sleep(pause + pause/4) // with its jitter
+					synctest.Wait()
+					if n := w.cluster.OpenWatches(widgets); n != 1 {
+						t.Fatalf("open watches after %v = %d", pause, n)
+					}
+					return reported
+				}
+				end(0) // it had lasted
+				for _, pause := range []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second} {
+					if reported := end(pause); len(reported) > 0 {
+						t.Fatalf("before a pause of %v: %v", pause, reported)
+					}
+				}
+				reported := end(2 * time.Second)
+				if len(reported) != 1 || !strings.Contains(reported[0].Error(), "the server ends watches within 1s") {
+					t.Errorf("before a pause of 2 s: %v", reported)
+				}
+				if said := w.observer.reports(); said[len(said)-1] != "watch succeeded" {
+					t.Errorf("after the pause: %v", said)
+				}
+			})
+		})
+	}
+}
+
 // An event that can't be decoded would be sent again, so a list follows. The pauses grow.
 func TestResumableWatch_BrokenStreamIsFollowedByAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

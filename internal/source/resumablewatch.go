@@ -126,7 +126,7 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 	stream.check = s.newVersionCheck(stream, s.unverified)
 	defer stream.check.stop()
 	stream.splice = s.spliceOf(t)
-	p := &relay{resumableWatch: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn, check: stream.check, view: stream.requests.view}
+	p := &relay{resumableWatch: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn, check: stream.check, requests: stream.requests}
 	opened := time.Now()
 	for ending := altered; ending.continues(); {
 		now, changed := s.available.Current()
@@ -172,12 +172,14 @@ func (s *resumableWatch) closed(ctx context.Context, p *relay, lasted time.Durat
 	case p.receded:
 		s.known.recede()
 		s.putOff(&s.pace, nil)
+		p.requests.waits(ctx, &s.pace, errReceding)
 	case !p.wanted:
 		return false
 	case p.broken != nil:
 		s.broke(ctx, p.broken)
 	case lasted < brief:
 		s.putOff(&s.pace, nil)
+		p.requests.waits(ctx, &s.pace, errShortWatches)
 		s.listNext = s.pace.slow()
 	}
 	s.endVersionless()
@@ -194,15 +196,15 @@ func (s *resumableWatch) endVersionless() {
 // relay passes the events of one stream to the reflector.
 type relay struct {
 	*resumableWatch
-	of      Type
-	listing bool  // the initial events have not ended
-	broken  error // the error with which the server ended the stream
-	wanted  bool  // the reflector has not stopped the watch
-	initial int   // the number of initial objects
-	turn    *turn // of the initial events; nil: they have none
-	receded bool  // an event was below the version of the reflector: a list follows
-	check   *versionCheck
-	view    *sharding.View // that of a watch-list
+	of       Type
+	listing  bool  // the initial events have not ended
+	broken   error // the error with which the server ended the stream
+	wanted   bool  // the reflector has not stopped the watch
+	initial  int   // the number of initial objects
+	turn     *turn // of the initial events; nil: they have none
+	receded  bool  // an event was below the version of the reflector: a list follows
+	check    *versionCheck
+	requests *requests // of the stream
 }
 
 // take passes event on, and reports whether the stream may continue. Errors go to the resumable watch,
@@ -239,7 +241,7 @@ func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool 
 		p.again.Store(false)
 		p.send = p.counted
 		p.known.completed(p.known.upTo(), p.of)
-		p.known.hold(&response{view: p.view})
+		p.known.hold(&response{view: p.requests.view})
 		p.account.Update()
 		p.cfg.Observer.Completed()
 		p.listedView()

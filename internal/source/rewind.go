@@ -30,8 +30,9 @@ const (
 	// quietFor is the time without events and bookmarks after which the version of a watch is compared with that of the
 	// server. API servers send a bookmark about once a minute, unless nothing at all is written.
 	quietFor = 2 * time.Minute
-	// checkAgain is the time until the next comparison if one has failed.
-	checkAgain = 30 * time.Second
+	// checkAgain is the time until the next comparison if one has failed, and checkAtMost that after several failures: each time is twice the
+	// one before.
+	checkAgain, checkAtMost = time.Second, 30 * time.Second
 	// checkWithin is the maximum time of a comparison. The events of the watch wait for it.
 	checkWithin = 10 * time.Second
 	// maxDisorders is the number of lists of one generation that follow events below the version of the reflector and show
@@ -53,9 +54,10 @@ func (e *RewoundError) Error() string {
 // versionCheck is the time at which the version of a watch is compared with that of the server. The goroutine that reads
 // the watch owns it.
 type versionCheck struct {
-	timer     *time.Timer // nil: there is no comparison
-	elsewhere bool        // as in the stream
-	required  bool        // the server could not be reached or has ended a watch early, and there was no comparison since
+	timer     *time.Timer   // nil: there is no comparison
+	failed    time.Duration // the time until the next comparison, after one that has failed
+	elsewhere bool          // as in the stream
+	required  bool          // the server could not be reached or has ended a watch early, and there was no comparison since
 }
 
 // newVersionCheck returns the check of a watch that was just opened. Required says that the server could not be reached
@@ -98,7 +100,8 @@ func (c *versionCheck) run(ctx context.Context, from *requests, version string) 
 	has, err := quick.version(ctx)
 	switch {
 	case err != nil && unreachable(err) || apierrors.IsTooManyRequests(err):
-		c.timer.Reset(wait.Jitter(checkAgain, 0.2))
+		c.failed = min(max(checkAgain, 2*c.failed), checkAtMost)
+		c.timer.Reset(wait.Jitter(c.failed, 0.2))
 		return nil
 	case err == nil && before(has, version):
 		return &RewoundError{Had: version, Has: has}

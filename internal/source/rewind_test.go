@@ -290,11 +290,16 @@ func TestRewind_EarlyEndsOfFakesAreNotCompared(t *testing.T) {
 	})
 }
 
-// If the comparison fails, the watch continues, and the comparison is repeated.
+// If the comparison fails, the watch continues, and the comparison is repeated: soon, and then each half minute.
 func TestRewind_TheComparisonIsRepeated(t *testing.T) {
-	for name, fault := range map[string]error{
-		"unreachable": errors.New("connection refused"),
-		"throttled":   apierrors.NewTooManyRequests("later", 1),
+	for name, test := range map[string]struct {
+		fault         error
+		lasts, within time.Duration
+	}{
+		"unreachable":             {errors.New("connection refused"), 2 * time.Second, 4 * time.Second},
+		"throttled":               {apierrors.NewTooManyRequests("later", 1), 2 * time.Second, 4 * time.Second},
+		"for a long time":         {errors.New("connection refused"), time.Minute, 36 * time.Second},
+		"for a still longer time": {errors.New("connection refused"), time.Hour, 36 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -306,12 +311,15 @@ func TestRewind_TheComparisonIsRepeated(t *testing.T) {
 				w.cluster.Intercept(failing("watch", errors.New("connection refused"), 0))
 				w.cluster.Restore(backup)
 				synctest.Wait()
-				w.cluster.Intercept(failing("list", fault, 0))
+				w.cluster.Intercept(failing("list", test.fault, 0))
 				w.source.Retry()
-				time.Sleep(time.Minute)
+				time.Sleep(test.lasts)
 				w.expect("while lists fail")
+				if lists, most := len(w.cluster.Requests("list", widgets)), 8+int(test.lasts/(25*time.Second)); lists > most {
+					t.Errorf("%d lists in %v, want at most %d", lists, test.lasts, most)
+				}
 				w.cluster.Intercept(nil)
-				time.Sleep(time.Minute)
+				time.Sleep(test.within)
 				w.expect("then", "delete b red")
 				w.checkRewinds(1)
 			})
