@@ -13,15 +13,12 @@ import (
 // errClosed is returned to a request after the informer has ended.
 var errClosed = errors.New("the informer has been stopped")
 
-// Failures of a server whose watches begin, and after which the source waits.
-var (
-	errShortWatches = fmt.Errorf("the server ends watches within %v, and sends no error", brief)
-	errReceding     = errors.New("the server sends events below the version from which it was watched")
-)
+// errShortWatches is the failure of a server whose watches begin and soon end.
+var errShortWatches = fmt.Errorf("the server ends watches within %v, and sends no error", brief)
 
-// waits reports err, with which a watch has ended, if the next request waits for longer than a short watch lasts. Otherwise the source would seem
-// to be up to date meanwhile.
-func (r *requests) waits(ctx context.Context, pace *pace, err error) {
+// reportPause reports err, with which a watch has ended, if the pause that follows is longer than a short watch. Otherwise the source would
+// seem to be up to date meanwhile.
+func (r *requests) reportPause(ctx context.Context, pace *pace, err error) {
 	if pace.last > brief {
 		r.failed(ctx, VerbWatch, err)
 	}

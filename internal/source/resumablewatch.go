@@ -172,14 +172,13 @@ func (s *resumableWatch) closed(ctx context.Context, p *relay, lasted time.Durat
 	case p.receded:
 		s.known.recede()
 		s.putOff(&s.pace, nil)
-		p.requests.waits(ctx, &s.pace, errReceding)
 	case !p.wanted:
 		return false
 	case p.broken != nil:
 		s.broke(ctx, p.broken)
 	case lasted < brief:
 		s.putOff(&s.pace, nil)
-		p.requests.waits(ctx, &s.pace, errShortWatches)
+		p.requests.reportPause(ctx, &s.pace, errShortWatches)
 		s.listNext = s.pace.slow()
 	}
 	s.endVersionless()

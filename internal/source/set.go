@@ -550,13 +550,12 @@ func (c *child) watch(ctx context.Context) error {
 	case c.receded:
 		c.listed = false
 		c.pace.failed(time.Now(), nil)
-		c.requests.waits(ctx, &c.pace, errReceding)
 		return nil
 	case broken != nil:
 		c.listed = apierrors.IsTooManyRequests(broken)
 	case lasted < brief:
 		c.pace.failed(time.Now(), nil)
-		c.requests.waits(ctx, &c.pace, errShortWatches)
+		c.requests.reportPause(ctx, &c.pace, errShortWatches)
 		c.listed = !c.pace.slow()
 	}
 	c.endVersionless()

@@ -16,7 +16,7 @@ import (
 
 // result counts what happens in a soak.
 type result struct {
-	definitions, writes, events, acquired, faults, shown, lines, leaked atomic.Int64
+	definitions, writes, events, acquired, faults, shown, errors, lines, leaked atomic.Int64
 
 	failed chan struct{} // closes with the first violation
 

@@ -82,6 +82,7 @@ func (p *program) acquire(ctx context.Context, of *ledger, form string, opts ...
 	defer cancel()
 	var err error
 	if l.Lease, err = p.factory.Acquire(ctx, of.gvr, opts...); err != nil {
+		p.result.showError("the error of Acquire", err)
 		if !errors.Is(err, context.DeadlineExceeded) { // discovery hangs
 			p.result.report("acquire %s: %v", l.view.name, err)
 		}
@@ -143,7 +144,9 @@ func (p *program) within(l *lease, n int) {
 		if n%24 == 3 {
 			opts = append(opts, dynamicinformer.WithSeparateInformer())
 		}
-		if other, err := p.factory.Acquire(ctx, l.view.of.gvr, opts...); err == nil {
+		other, err := p.factory.Acquire(ctx, l.view.of.gvr, opts...)
+		p.result.showError("the error of Acquire", err)
+		if err == nil {
 			p.result.acquired.Add(1)
 			other.Release()
 		}
@@ -152,7 +155,8 @@ func (p *program) within(l *lease, n int) {
 	case 7:
 		l.Retry()
 	case 9:
-		_, _ = l.Lister().List(labels.Everything()) // a set of namespaces may not be complete
+		_, err := l.Lister().List(labels.Everything()) // a set of namespaces may not be complete
+		p.result.showError("the error of a lister", err)
 	case 11:
 		l.mu.Lock()
 		few := len(l.handlers) < 4

@@ -67,14 +67,25 @@ func (e *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	return e.RoundTripper.RoundTrip(req)
 }
 
-// checkShown reports a violation if a text of the program has the secret. The log is checked line by line.
-func (s *soak) checkShown(ctx context.Context) {
-	check := func(where, format string, values ...any) {
-		s.result.shown.Add(1)
-		if text := fmt.Sprintf(format, values...); strings.Contains(text, secret) {
-			s.result.report("%s has the secret: %.2000s", where, text[max(0, strings.Index(text, secret)-200):])
-		}
+// show reports a violation if a text of the program has the secret. Where says what it is.
+func (r *result) show(where, format string, values ...any) {
+	r.shown.Add(1)
+	if text := fmt.Sprintf(format, values...); strings.Contains(text, secret) {
+		r.report("%s has the secret: %.2000s", where, text[max(0, strings.Index(text, secret)-200):])
 	}
+}
+
+// showError shows an error that the program has returned, if there is one.
+func (r *result) showError(where string, err error) {
+	if err != nil {
+		r.errors.Add(1)
+		r.show(where, "%v %+[1]v %#[1]v", err)
+	}
+}
+
+// checkShown shows all that the factory shows. The log is checked line by line.
+func (s *soak) checkShown(ctx context.Context) {
+	check := s.result.show
 	f := s.program.factory
 	page := func(query string) {
 		w := httptest.NewRecorder()
@@ -92,10 +103,11 @@ func (s *soak) checkShown(ctx context.Context) {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	for where, err := range map[string]error{"the error of a wait": f.WaitForSync(ended), "the health check": f.Readyz().Check(nil)} {
-		check(where, "%v %+[1]v %#[1]v", err)
+		s.result.showError(where, err)
 	}
 	for _, at := range f.Status() {
-		check("the status", "%v %+[1]v %#[1]v %+v %#[2]v", at, at.Err)
+		check("the status", "%v %+[1]v %#[1]v", at)
+		s.result.showError("the error of the status", at.Err)
 	}
 	for _, format := range []string{"text", "json", "html"} {
 		page("format=" + format)

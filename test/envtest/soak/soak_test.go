@@ -119,11 +119,11 @@ func TestSoak_NothingIsLostAndNothingIsLeft(t *testing.T) {
 	if len(found) > 0 {
 		s.Logf("what was done before:\n%s", strings.Join(s.result.notesOf(found), "\n"))
 	}
-	if !s.Failed() && (s.exchange.secrets.Load() == 0 || s.result.leaked.Load() == 0 || s.result.lines.Load() == 0) {
-		s.Errorf("%d requests with a token, %d responses with a secret, %d lines", s.exchange.secrets.Load(), s.result.leaked.Load(), s.result.lines.Load())
+	if !s.Failed() && (s.exchange.secrets.Load() == 0 || s.result.leaked.Load() == 0 || s.result.lines.Load() == 0 || s.result.errors.Load() == 0) {
+		s.Errorf("%d requests with a token, %d responses with a secret, %d lines, %d errors", s.exchange.secrets.Load(), s.result.leaked.Load(), s.result.lines.Load(), s.result.errors.Load())
 	}
-	s.Logf("%d requests with the secret as token, and %d responses with it; it is not in %d texts and %d lines of the log",
-		s.exchange.secrets.Load(), s.result.leaked.Load(), s.result.shown.Load(), s.result.lines.Load())
+	s.Logf("%d requests with the secret as token, and %d responses with it; it is not in %d texts, of which %d are errors, and %d lines of the log",
+		s.exchange.secrets.Load(), s.result.leaked.Load(), s.result.shown.Load(), s.result.errors.Load(), s.result.lines.Load())
 	s.Logf("%d types: %d CRDs created, %d leases acquired, %d writes, %d events, %d faults; seed %d", *count,
 		s.result.definitions.Load(), s.result.acquired.Load(), s.result.writes.Load(), s.result.events.Load(), s.result.faults.Load(), *seed)
 	if s.Failed() {
