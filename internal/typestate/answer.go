@@ -64,6 +64,7 @@ func (s *Snapshot) serve(res discovery.Resource, namespace string) {
 	case s.At.Sub(s.moved) >= settleFor:
 		s.moved = time.Time{}
 	}
+	s.decide(res)
 	if s.replacedBy(res) {
 		s.Generation++
 		s.Last = s.Evidence

@@ -174,7 +174,7 @@ func (s *State) nextQuestion() (at time.Time, doubted bool) {
 	if until := s.now.doubt.Add(doubtFor); time.Now().Before(until) {
 		at, doubted = until, true
 	}
-	if settled := s.now.moved.Add(settleFor); !s.now.moved.IsZero() && (at.IsZero() || settled.Before(at)) {
+	if settled := s.now.settles(time.Now()); !settled.IsZero() && (at.IsZero() || settled.Before(at)) {
 		at = settled
 	}
 	return at, doubted

@@ -54,6 +54,8 @@ type Snapshot struct {
 
 	// relocated says that the resolver has an event of another backing, and that of resource is not known.
 	relocated bool
+	// undecided is since when discovery can't tell what serves the type; zero: it can. There is no event when it can again.
+	undecided time.Time
 }
 
 // Condition is a failure that lasts until its opposite is observed.
@@ -336,6 +338,27 @@ func (s *Snapshot) movedTo(res discovery.Resource) bool {
 // of its objects go on: the API server does not end them. Lists tell, and the generation stays: the type may be the same.
 func (s *Snapshot) mayHaveMovedTo(res discovery.Resource) bool {
 	return s.resource != nil && s.resource.Backing == discovery.BackingUnknown && res.Backing == discovery.BackingAggregated
+}
+
+// decide records whether discovery can tell what serves res.
+func (s *Snapshot) decide(res discovery.Resource) {
+	switch {
+	case res.Backing != discovery.BackingUnknown:
+		s.undecided = time.Time{}
+	case s.undecided.IsZero():
+		s.undecided = s.At
+	}
+}
+
+// settles returns when to ask again what serves the type: after a move, and once after discovery could not tell. Zero is never.
+func (s *Snapshot) settles(now time.Time) (at time.Time) {
+	if !s.moved.IsZero() {
+		at = s.moved.Add(settleFor)
+	}
+	if decided := s.undecided.Add(settleFor); now.Before(decided) && (at.IsZero() || decided.Before(at)) {
+		at = decided
+	}
+	return at
 }
 
 // replacedBy reports whether res is another type with the same name: the old type was gone in

@@ -478,6 +478,47 @@ func TestState_IsUnsettledAfterAnotherServerHasBegunToServe(t *testing.T) {
 	}
 }
 
+// There is no event when discovery can tell again what serves a type: it is asked, once.
+func TestState_AsksAgainWhatServesAType(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before     discovery.Resource
+		generation int
+	}{
+		"it was not known": {by(discovery.BackingUnknown, ""), 0},
+		"it was a CRD":     {by(discovery.BackingCRD, "a"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newShips(t)
+				res, asked := tc.before, 0
+				s.cfg.Resolve = func(context.Context) (discovery.Resource, error) { asked++; return res, nil }
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { s.Run(ctx, func() {}) })
+				synctest.Wait()
+				res = by(discovery.BackingUnknown, "")
+				s.HandleEvent(discovery.Event{Type: discovery.Changed, Resource: res})
+				synctest.Wait()
+				before := asked
+				res = byService("a/a")
+				time.Sleep(settleFor + time.Second)
+				now, _ := s.Availability().Current()
+				if !now.Unsettled || !now.Aggregated || now.Generation != tc.generation {
+					t.Errorf("the type is %+v, want it unsettled, aggregated and of generation %d", now, tc.generation)
+				}
+				res = by(discovery.BackingUnknown, "")
+				s.Look()
+				time.Sleep(time.Hour)
+				if questions := asked - before; questions != 4 { // two after 15 s, the second since the type has moved, one after Look, and one 15 s later
+					t.Errorf("%d questions, want 4", questions)
+				}
+				cancel()
+				running.Wait()
+			})
+		})
+	}
+}
+
 // The type that a name means is served. Another type, which had the name too, is gone.
 func TestState_TheEndOfAnotherTypeWithTheNameIsNoEvidence(t *testing.T) {
 	s := newShips(t)
