@@ -502,6 +502,7 @@ func TestState_AsksAgainWhatServesAType(t *testing.T) {
 				before := asked
 				res = byService("a/a")
 				time.Sleep(settleFor + time.Second)
+				synctest.Wait()
 				now, _ := s.Availability().Current()
 				if !now.Unsettled || !now.Aggregated || now.Generation != tc.generation {
 					t.Errorf("the type is %+v, want it unsettled, aggregated and of generation %d", now, tc.generation)
@@ -509,6 +510,7 @@ func TestState_AsksAgainWhatServesAType(t *testing.T) {
 				res = by(discovery.BackingUnknown, "")
 				s.Look()
 				time.Sleep(time.Hour)
+				synctest.Wait()
 				if questions := asked - before; questions != 4 { // two after 15 s, the second since the type has moved, one after Look, and one 15 s later
 					t.Errorf("%d questions, want 4", questions)
 				}
