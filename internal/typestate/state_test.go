@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -490,28 +491,34 @@ func TestState_AsksAgainWhatServesAType(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newShips(t)
-				res, asked := tc.before, 0
-				s.cfg.Resolve = func(context.Context) (discovery.Resource, error) { asked++; return res, nil }
+				var answer atomic.Value // what discovery says
+				var asked atomic.Int64
+				answer.Store(tc.before)
+				s.cfg.Resolve = func(context.Context) (discovery.Resource, error) {
+					asked.Add(1)
+					return answer.Load().(discovery.Resource), nil
+				}
 				ctx, cancel := context.WithCancel(t.Context())
 				var running sync.WaitGroup
 				running.Go(func() { s.Run(ctx, func() {}) })
 				synctest.Wait()
-				res = by(discovery.BackingUnknown, "")
-				s.HandleEvent(discovery.Event{Type: discovery.Changed, Resource: res})
+				undecided := by(discovery.BackingUnknown, "")
+				answer.Store(undecided)
+				s.HandleEvent(discovery.Event{Type: discovery.Changed, Resource: undecided})
 				synctest.Wait()
-				before := asked
-				res = byService("a/a")
+				before := asked.Load()
+				answer.Store(byService("a/a"))
 				time.Sleep(settleFor + time.Second)
 				synctest.Wait()
 				now, _ := s.Availability().Current()
 				if !now.Unsettled || !now.Aggregated || now.Generation != tc.generation {
 					t.Errorf("the type is %+v, want it unsettled, aggregated and of generation %d", now, tc.generation)
 				}
-				res = by(discovery.BackingUnknown, "")
+				answer.Store(undecided)
 				s.Look()
 				time.Sleep(time.Hour)
 				synctest.Wait()
-				if questions := asked - before; questions != 4 { // two after 15 s, the second since the type has moved, one after Look, and one 15 s later
+				if questions := asked.Load() - before; questions != 4 { // two after 15 s, the second since the type has moved, one after Look, and one 15 s later
 					t.Errorf("%d questions, want 4", questions)
 				}
 				cancel()
