@@ -178,7 +178,7 @@ func (s *resumableWatch) closed(ctx context.Context, p *relay, lasted time.Durat
 		s.broke(ctx, p.broken)
 	case lasted < brief:
 		s.putOff(&s.pace, nil)
-		p.requests.reportPause(ctx, &s.pace, errShortWatches)
+		p.requests.endedSoon(ctx, &s.pace)
 		s.listNext = s.pace.slow()
 	}
 	s.endVersionless()

@@ -555,7 +555,7 @@ func (c *child) watch(ctx context.Context) error {
 		c.listed = apierrors.IsTooManyRequests(broken)
 	case lasted < brief:
 		c.pace.failed(time.Now(), nil)
-		c.requests.reportPause(ctx, &c.pace, errShortWatches)
+		c.requests.endedSoon(ctx, &c.pace)
 		c.listed = !c.pace.slow()
 	}
 	c.endVersionless()

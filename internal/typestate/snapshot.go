@@ -54,7 +54,7 @@ type Snapshot struct {
 
 	// relocated says that the resolver has an event of another backing, and that of resource is not known.
 	relocated bool
-	// undecided is since when discovery can't tell what serves the type; zero: it can. There is no event when it can again.
+	// undecided is since when discovery can't tell what serves the type, which is served; zero: it can. There is no event when it can again.
 	undecided time.Time
 }
 
@@ -345,12 +345,13 @@ func (s *Snapshot) decide(res discovery.Resource) {
 	switch {
 	case res.Backing != discovery.BackingUnknown:
 		s.undecided = time.Time{}
-	case s.undecided.IsZero():
+	case s.undecided.IsZero(), s.Serving != source.Served: // it may be another type now
 		s.undecided = s.At
 	}
 }
 
-// settles returns when to ask again what serves the type: after a move, and once after discovery could not tell. Zero is never.
+// settles returns when to ask again what serves the type: after a move, and once after discovery could not tell. If it is zero, an event is
+// awaited.
 func (s *Snapshot) settles(now time.Time) (at time.Time) {
 	if !s.moved.IsZero() {
 		at = s.moved.Add(settleFor)

@@ -528,6 +528,21 @@ func TestState_AsksAgainWhatServesAType(t *testing.T) {
 	}
 }
 
+// Discovery is asked again each time that it lists the type, and once each time.
+func TestSnapshot_SettlesAgainAfterAnAbsence(t *testing.T) {
+	s := newShips(t).Snapshot()
+	for _, test := range []struct {
+		serving source.Serving // before
+		want    time.Duration  // zero: never
+	}{{source.Held, settleFor}, {source.Served, 0}, {source.Gone, settleFor}, {source.Served, 0}} {
+		s.Serving, s.At = test.serving, s.At.Add(time.Hour)
+		s.serve(by(discovery.BackingUnknown, ""), "")
+		if at := s.settles(s.At); at.IsZero() != (test.want == 0) || !at.IsZero() && at.Sub(s.At) != test.want {
+			t.Errorf("%v before: it is asked at %v, want %v after %v", test.serving, at, test.want, s.At)
+		}
+	}
+}
+
 // The type that a name means is served. Another type, which had the name too, is gone.
 func TestState_TheEndOfAnotherTypeWithTheNameIsNoEvidence(t *testing.T) {
 	s := newShips(t)

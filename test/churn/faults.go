@@ -17,32 +17,32 @@ import (
 // faultKinds are the values of the parameter kind of the verb fault, with the verbs of the
 // requests that they change; nil: those of the operation.
 var faultKinds = map[string]struct {
-	does  string // the words at, code and ms are parameters
+	does  string // N is the value of the parameter that the text names
 	verbs []string
 	make  func(op Op) faultproxy.Fault
 }{
-	"fail":             {"the response is an error with the status code", nil, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
+	"fail":             {"the response is an error with status N (code=N)", nil, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
 	"retryafter":       {"the response is 503 with a Retry-After of a second", nil, func(Op) faultproxy.Fault { return faultproxy.RetryAfter(503, time.Second) }},
 	"gone":             {"a watch gets an event that says 410, Gone", []string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.GoneEvent() }},
 	"gonestatus":       {"the response to a watch is 410, Gone", []string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.GoneStatus() }},
 	"html":             {"the response is a page of HTML, as proxies send them", nil, func(Op) faultproxy.Fault { return faultproxy.HTML() }},
 	"hang":             {"there is no response", nil, func(Op) faultproxy.Fault { return faultproxy.Hang() }},
-	"hangat":           {"the body stops after at bytes, without an end", nil, func(op Op) faultproxy.Fault { return faultproxy.HangAt(number(op.With["at"], 100)) }},
-	"cutat":            {"the connection breaks after at bytes of the body", nil, func(op Op) faultproxy.Fault { return faultproxy.CutAt(number(op.With["at"], 100)) }},
-	"truncate":         {"the body ends after at bytes, without an error", nil, func(op Op) faultproxy.Fault { return faultproxy.Truncate(number(op.With["at"], 100)) }},
-	"garble":           {"the bytes after the first at bytes of the body are invalid", nil, func(op Op) faultproxy.Fault { return faultproxy.Garble(number(op.With["at"], 100)) }},
-	"garbleframe":      {"the event of a watch with the number at is invalid", []string{"watch"}, func(op Op) faultproxy.Fault { return faultproxy.GarbleFrame(number(op.With["at"], 1)) }},
-	"duplicateframe":   {"the event of a watch with the number at is sent twice", []string{"watch"}, func(op Op) faultproxy.Fault { return faultproxy.DuplicateFrame(number(op.With["at"], 1)) }},
+	"hangat":           {"the body stops after N bytes, and the connection stays open (at=N)", nil, func(op Op) faultproxy.Fault { return faultproxy.HangAt(number(op.With["at"], 100)) }},
+	"cutat":            {"the connection breaks after N bytes of the body (at=N)", nil, func(op Op) faultproxy.Fault { return faultproxy.CutAt(number(op.With["at"], 100)) }},
+	"truncate":         {"the body ends after N bytes, without an error (at=N)", nil, func(op Op) faultproxy.Fault { return faultproxy.Truncate(number(op.With["at"], 100)) }},
+	"garble":           {"all bytes after the first N of the body are invalid (at=N)", nil, func(op Op) faultproxy.Fault { return faultproxy.Garble(number(op.With["at"], 100)) }},
+	"garbleframe":      {"event N of each watch is invalid (at=N)", []string{"watch"}, func(op Op) faultproxy.Fault { return faultproxy.GarbleFrame(number(op.With["at"], 1)) }},
+	"duplicateframe":   {"event N of each watch is sent twice (at=N)", []string{"watch"}, func(op Op) faultproxy.Fault { return faultproxy.DuplicateFrame(number(op.With["at"], 1)) }},
 	"dropbookmarks":    {"watches send no bookmarks", []string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.DropBookmarks() }},
 	"noinitialend":     {"the bookmark that ends the initial events of a watch is not sent", []string{"watch"}, func(Op) faultproxy.Fault { return faultproxy.NeverInitialEventsEnd() }},
-	"delaybookmarks":   {"bookmarks are sent ms later", []string{"watch"}, func(op Op) faultproxy.Fault { return faultproxy.DelayBookmarks(milliseconds(op)) }},
-	"expirecontinue":   {"a list expires after at pages", []string{"list"}, func(op Op) faultproxy.Fault { return faultproxy.ExpireContinue(number(op.With["at"], 1)) }},
-	"bandwidth":        {"at bytes per second are sent", nil, func(op Op) faultproxy.Fault { return faultproxy.Bandwidth(number(op.With["at"], 5000)) }},
-	"breakdiscovery":   {"requests for discovery documents fail with the status code", discoveryOnly, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
+	"delaybookmarks":   {"bookmarks are sent N milliseconds later (ms=N)", []string{"watch"}, func(op Op) faultproxy.Fault { return faultproxy.DelayBookmarks(milliseconds(op)) }},
+	"expirecontinue":   {"a list expires after N pages (at=N)", []string{"list"}, func(op Op) faultproxy.Fault { return faultproxy.ExpireContinue(number(op.With["at"], 1)) }},
+	"bandwidth":        {"N bytes per second are sent (at=N)", nil, func(op Op) faultproxy.Fault { return faultproxy.Bandwidth(number(op.With["at"], 5000)) }},
+	"breakdiscovery":   {"requests for discovery documents fail with status N (code=N)", discoveryOnly, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
 	"breakgroup":       {"requests for the discovery documents of the group fail", discoveryOnly, nil},
 	"stalegroup":       {"discovery documents say that the group is stale", discoveryOnly, nil},
 	"stalediscovery":   {"discovery documents stay as they are", discoveryOnly, func(Op) faultproxy.Fault { return faultproxy.StaleDiscovery() }},
-	"breakdefinitions": {"requests for CRDs fail with the status code", definitionsOnly, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
+	"breakdefinitions": {"requests for CRDs fail with status N (code=N)", definitionsOnly, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
 }
 
 // garblingKinds are the kinds of faults that change the frames of watches.
@@ -54,8 +54,8 @@ var (
 	definitionsOnly = []string{"definitions"}
 )
 
-// FaultKinds returns what the faults of each kind do, by the values of the parameter kind of the verb fault. The words at, code and ms are
-// parameters, too.
+// FaultKinds returns what the faults of each kind do, by the values of the parameter kind of the verb fault. N is the value of the parameter that
+// a text names.
 func FaultKinds() map[string]string {
 	does := map[string]string{}
 	for kind, fault := range faultKinds {

@@ -27,7 +27,7 @@ var Parameters = map[string]Parameter{
 
 	// of faults
 	"kind":   {Does: "what the fault does: FaultKinds describes each kind", Values: "a fault kind", valid: func(value string) bool { _, known := faultKinds[value]; return known }},
-	"at":     integer("where a fault takes effect: after so many bytes, at the frame or the page with this number, or bytes per second"),
+	"at":     integer("the number in the description of the fault kind: of bytes, events, pages, or bytes per second"),
 	"code":   integer("the HTTP status of a failure; without it, 503"),
 	"verb":   listOf("the verbs of the requests that a fault concerns; without it, all", "list", "watch"),
 	"times":  integer("how many requests the fault concerns; without it, or with 0, all"),
@@ -53,7 +53,7 @@ var Parameters = map[string]Parameter{
 	"polling":    oneOf("types that can't be watched are listed each second", "yes"),
 
 	// of handlers and calls of Follow
-	"ms":     integer("milliseconds: how long each call of a handler takes, calls are blocked, bookmarks are late, or the pause is"),
+	"ms":     integer("milliseconds: how long each call of a handler takes, its calls are blocked, bookmarks are late, or the pause before each deletion is"),
 	"after":  integer("the number of the call in which the handler does something"),
 	"does":   oneOf("what that call does: remove the handler, release the lease, acquire and release another one, or retry", "remove", "release", "acquire", "retry"),
 	"panics": integer("each call whose number is a multiple of it panics, if the lease has recovery"),

@@ -74,9 +74,9 @@ var ofSource = []table{
 		{"deletions do not count as traffic", "traffic.count", drop("watch.Deleted")},
 	}},
 	{"internal/source", "internal/source", []mutant{
-		{"the ends of short watches are no failures", "resumableWatch.closed", drop("p.requests.reportPause(ctx, &s.pace, errShortWatches)")},
-		{"the ends of short watches in a set's namespace are no failures", "child.watch", drop("c.requests.reportPause(ctx, &c.pace, errShortWatches)")},
-		{"each end of a short watch is a failure", "requests.reportPause", always("pace.last > brief")},
+		{"the ends of short watches are no failures", "resumableWatch.closed", drop("p.requests.endedSoon(ctx, &s.pace)")},
+		{"the ends of short watches in a set's namespace are no failures", "child.watch", drop("c.requests.endedSoon(ctx, &c.pace)")},
+		{"each end of a short watch is a failure", "requests.endedSoon", always("pace.last > brief")},
 		{"rewind: a comparison that has failed is repeated late", "versionCheck.run", replace("min(max(checkAgain, 2*c.failed), checkAtMost)", "checkAtMost")},
 		{"rewind: a comparison that has failed is repeated each second", "versionCheck.run", replace("min(max(checkAgain, 2*c.failed), checkAtMost)", "checkAgain")},
 		{"rewind: there is no comparison after an outage", "gate.newVersionCheck", never("required || stream.interrupted")},

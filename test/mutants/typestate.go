@@ -50,7 +50,8 @@ var ofTypestate = []table{
 	}},
 	{"internal/typestate", "internal/typestate", []mutant{
 		{"discovery that can't tell what serves a type is not asked again", "Snapshot.settles", never("now.Before(decided) && (at.IsZero() || decided.Before(at))")},
-		{"discovery that can't tell what serves a type is asked again and again", "Snapshot.decide", always("s.undecided.IsZero()")},
+		{"discovery that can't tell what serves a type is asked again and again", "Snapshot.decide", replace("s.undecided.IsZero()", "true")},
+		{"discovery that can't tell what serves a type is not asked again after an absence", "Snapshot.decide", replace("s.Serving != source.Served", "false")},
 		{"another type with the name is the same type", "Snapshot.replacedBy", never("old.GVR.GroupResource() != res.GVR.GroupResource()")},
 		{"the end of another type with the name is evidence", "State.HandleEvent", replace("of := event.Resource.GVR.GroupResource() == s.now.GVR.GroupResource()", "of := true")},
 		{"an event of another backing is ignored", "State.HandleEvent", drop("s.changeLocked(func(next *Snapshot) { next.relocated = true })")},
