@@ -490,10 +490,13 @@ func (s *subject) Settle() {
 // hasten makes the next attempt of a lease that says it waits for one. A lease that says it is synced gets no help: if that is not true, it
 // never comes to rest.
 func (l *lease) hasten() {
-	if at := l.Status(); at.State != status.StateSynced || at.Reason != "" {
+	if isWaiting(l.Status()) {
 		l.Retry()
 	}
 }
+
+// isWaiting reports whether an informer says that it is not up to date.
+func isWaiting(at status.Informer) bool { return at.State != status.StateSynced || at.Reason != "" }
 
 // Stop implements [churn.Subject].
 func (s *subject) Stop(ctx context.Context) []churn.Violation {

@@ -112,6 +112,20 @@ func TestComparison_ReportsPanics(t *testing.T) {
 	}
 }
 
+// An informer that says it is synced, and is not, must be found.
+func TestIsWaiting_NotIfSynced(t *testing.T) {
+	for want, informers := range map[bool][]status.Informer{
+		false: {{State: status.StateSynced}},
+		true:  {{State: status.StateDegraded, Reason: status.ReasonUnavailable}, {State: status.StateStarting}, {State: status.StateSynced, Reason: status.ReasonDecodeFailed}},
+	} {
+		for _, at := range informers {
+			if got := isWaiting(at); got != want {
+				t.Errorf("%s with the reason %q: %v, want %v", at.State, at.Reason, got, want)
+			}
+		}
+	}
+}
+
 func newObject(namespace, name string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetNamespace(namespace)
