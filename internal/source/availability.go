@@ -63,6 +63,14 @@ func (t Type) follows(now Type) bool {
 	return t.sameObjects(now) && (now.Serving == Served || now.Serving == Held)
 }
 
+// isStill reports whether now is t, whose UID may have become known: requests for t go on.
+func (t Type) isStill(now Type) bool {
+	if t.UID == "" {
+		t.UID = now.UID
+	}
+	return t == now
+}
+
 // Availability is the present state of a type. It is safe for concurrent use.
 type Availability struct {
 	mu      sync.Mutex // never held during a wait
@@ -86,10 +94,10 @@ func (a *Availability) Set(t Type) {
 func (a *Availability) probed(t Type, gone bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.now != t {
+	if !t.isStill(a.now) {
 		return
 	}
-	now := t
+	now := a.now
 	now.Serving = Served
 	if gone {
 		now.Serving = Gone
@@ -98,15 +106,16 @@ func (a *Availability) probed(t Type, gone bool) {
 }
 
 func (a *Availability) setLocked(t Type) {
-	if t == a.now {
+	before := a.now
+	a.now = t
+	if before.isStill(t) {
 		return
 	}
-	a.now = t
 	close(a.changed)
 	a.changed = make(chan struct{})
 }
 
-// Current returns the state, and a channel that closes when the state changes. Callers
+// Current returns the state, and a channel that closes when the state changes, except if only its UID becomes known. Callers
 // may miss states in between: a type that was gone in between has another generation.
 func (a *Availability) Current() (Type, <-chan struct{}) {
 	a.mu.Lock()

@@ -296,7 +296,7 @@ func (g *gate) current(t Type) bool {
 // consequence of a change of the type.
 func (g *gate) changed(t Type, err error) bool {
 	now, _ := g.available.Current()
-	return errors.Is(err, errGaveWay) || now != t && (err != nil || !t.follows(now))
+	return errors.Is(err, errGaveWay) || !t.isStill(now) && (err != nil || !t.follows(now))
 }
 
 // response is the response to a list, of all pages.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -330,6 +331,44 @@ func TestGate_RetryEndsAPause(t *testing.T) {
 			t.Errorf("list after Retry: %v, %v later", a.err, time.Since(begun))
 		}
 	})
+}
+
+// A request goes on when the UID of its type becomes known, and the pause that the server requests holds.
+func TestGate_ARequestGoesOnWhenTheUIDBecomesKnown(t *testing.T) {
+	for name, tc := range map[string]struct {
+		uid  string // before
+		want int    // requests in 20 s
+	}{"it was not known": {"", 1}, "it was another one": {"other", 2}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType)
+				var requests atomic.Int64
+				cluster.Intercept(func(ctx context.Context, _ fakecluster.Request) error {
+					requests.Add(1)
+					select {
+					case <-time.After(2 * time.Second):
+						return apierrors.NewTooManyRequests("later", 25)
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				})
+				now := source.Type{Serving: source.Served, GVR: widgets, Namespaced: true, UID: tc.uid}
+				available := source.NewAvailability(now)
+				w := runInformer(t, source.Config{Client: source.Unstructured(cluster), GVR: widgets, Availability: available})
+				defer w.stop()
+				time.Sleep(time.Second)
+				now.UID = "known"
+				available.Set(now)
+				if got, _ := available.Current(); got.UID != "known" {
+					t.Errorf("the UID is %q", got.UID)
+				}
+				time.Sleep(20 * time.Second)
+				if got := int(requests.Load()); got != tc.want {
+					t.Errorf("%d requests, want %d", got, tc.want)
+				}
+			})
+		})
+	}
 }
 
 // A list that is in progress when the type is deleted is cancelled, and its result is not used.

@@ -74,6 +74,8 @@ var ofSource = []table{
 		{"deletions do not count as traffic", "traffic.count", drop("watch.Deleted")},
 	}},
 	{"internal/source", "internal/source", []mutant{
+		{"a request ends when the UID of its type becomes known", "Type.isStill", drop("t.UID = now.UID")},
+		{"a request goes on when its type has another UID", "Type.isStill", always("t.UID == \"\"")},
 		{"the ends of short watches are no failures", "resumableWatch.closed", drop("p.requests.endedSoon(ctx, &s.pace)")},
 		{"the ends of short watches in a set's namespace are no failures", "child.watch", drop("c.requests.endedSoon(ctx, &c.pace)")},
 		{"each end of a short watch is a failure", "requests.endedSoon", always("pace.last > brief")},
@@ -153,7 +155,7 @@ var ofSource = []table{
 		{"a list that fails during a change of the state is retried at once", "gate.ListWithContext", within("g.changed(t, err)", drop("g.putOff(&pace, err)"))},
 		{"a request that the source cancels is reported as a failure", "gate.changed", never("errors.Is(err, errGaveWay)")},
 		{"a probe that fails is not reported", "gate.changed", replace(
-			"now != t && (err != nil || !t.follows(now))", "err != nil && now != t || !t.follows(now)")},
+			"!t.isStill(now) && (err != nil || !t.follows(now))", "err != nil && now != t || !t.follows(now)")},
 		{"a list of a type that has changed is used", "gate.ListWithContext", never("g.changed(t, err)")},
 		{"a list may be outdated", "gate.listPages", replace("metav1.ListOptions{}", `metav1.ListOptions{ResourceVersion: "0"}`)},
 		{"watch-list is tried on aggregated types", "gate.watchList", drop(

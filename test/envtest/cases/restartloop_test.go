@@ -108,15 +108,17 @@ func (l *restartLoop) startInformer(ctx context.Context) {
 	}
 }
 
-// endInformer ends the informer and drops its cache.
+// endInformer ends the informer, and then drops its cache: no event of it follows.
 func (l *restartLoop) endInformer() {
 	l.mu.Lock()
 	end := l.end
-	l.current, l.end = nil, nil
 	l.mu.Unlock()
 	if end != nil {
 		end()
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.current, l.end = nil, nil
 }
 
 func (l *restartLoop) informer() cache.SharedIndexInformer {
