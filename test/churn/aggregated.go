@@ -371,16 +371,21 @@ func (a *aggregated) await(ctx context.Context, wanted func(*http.Response) bool
 		}
 		for _, version := range crd.Served {
 			for _, server := range a.servers {
+				last := "no response"
 				err := until(ctx, "wait for another server of "+typ+" "+version, func() (bool, error) {
 					path := "/apis/" + a.world.Resource(typ, version).GroupVersion().String() + "/" + typ + "s?limit=1"
 					response, _, err := server.get(ctx, path, "application/json") //nolint:bodyclose // get has closed it
-					if err == nil && time.Since(touched) > touchEvery {
+					if err != nil {
+						return false, err
+					}
+					last = fmt.Sprintf("%s, aggregated: %q", response.Status, response.Header.Get(frontHeader))
+					if time.Since(touched) > touchEvery {
 						touched, err = time.Now(), a.touch(ctx)
 					}
 					return err == nil && wanted(response), err
 				})
 				if err != nil {
-					return err
+					return fmt.Errorf("%w; the last response of %s: %s", err, server.host, last)
 				}
 			}
 		}
