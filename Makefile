@@ -4,15 +4,16 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 MODULES := . bench controllerruntime examples/clusters examples/controller examples/ipamblock examples/manager examples/sharded metrics test/envtest test/envtest/embedded
-UNIT    := ./... ./bench/... ./controllerruntime/... ./metrics/...
+RACED   := ./... ./controllerruntime/... ./metrics/...
+UNIT    := $(RACED) ./bench/...
 SERVERS := ./test/envtest/embedded/... ./test/envtest/... ./examples/clusters/... ./examples/controller/... ./examples/ipamblock/... ./examples/manager/... ./examples/sharded/...
 # Packages whose tests mostly wait run up to eight of them at a time. Lint has the checks of vet.
 PLAIN   := go test -vet=off -shuffle=on -count=1 -timeout=40m
 TEST    := $(PLAIN) -race -parallel=8
 # Their tests run whole without the race detector, and with it short: it makes them ten times as long.
-PURE    := ./internal/wire ./internal/packed ./internal/metaproto ./bench/cache
-# Its tests have one goroutine, so only test-long runs them with the race detector, too.
-SINGLE  := ./bench/objects
+PURE    := ./internal/wire ./internal/packed ./internal/metaproto
+# The programs that measure. Only test-long runs their tests with the race detector.
+BENCHES := ./bench/...
 # It has an API server in the process of its tests. Only test-long compiles that server with the race detector.
 INPROCESS := ./test/envtest/embedded/inprocess
 # Members of a shard without the time to renew their Leases let their slots go, so these tests run alone.
@@ -43,12 +44,12 @@ test: test-unit test-envtest ## run all tests of all modules
 
 test-unit: ## run the tests that need no server
 	@echo "test-unit: compiling with the race detector: about two minutes with empty caches"
-	@$(PLAIN) $(PURE) $(SINGLE)
-	@$(COMPILE) $(UNIT) 2>&1 | $(COUNT)
-	@$(MAKE) --no-print-directory -j2 units packed-upstream UNIT='$(UNIT)'
+	@$(PLAIN) $(PURE) $(BENCHES)
+	@$(COMPILE) $(RACED) 2>&1 | $(COUNT)
+	@$(MAKE) --no-print-directory -j2 units packed-upstream RACED='$(RACED)'
 
 units:
-	@$(TEST) -short -p=3 $$(go list $(UNIT) | grep -v '/bench/objects$$')
+	@$(TEST) -short -p=3 $(RACED)
 
 packed-upstream:
 	@echo "test-unit: running client-go's tests also with packed caches"; GVRKIT_PACKED_CACHES=true $(TEST) ./test/upstream
@@ -75,7 +76,8 @@ test-long: ## run the tests that make test shortens, and controller-runtime's ow
 	@$(TEST) $(MEMBERS)
 
 test-packed: export GVRKIT_PACKED_CACHES = true
-test-packed: UNIT := ./internal/... ./dynamicinformer ./lister ./metadatainformer ./metadatalister ./packed ./metrics/...
+test-packed: BENCHES :=
+test-packed: RACED := ./internal/... ./dynamicinformer ./lister ./metadatainformer ./metadatalister ./packed ./metrics/...
 test-packed: test-unit test-envtest ## run the tests of informers with packed caches, also those that need servers
 
 mutants: ## change the library in one way after the other, and print the test that detects it; more than an hour

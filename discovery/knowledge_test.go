@@ -224,7 +224,11 @@ func TestKnowledge_ACRDThatReturnsWithItsUIDIsAnother(t *testing.T) {
 }
 
 func TestKnowledge_ChangesHaveTheResultOfAFullComputation(t *testing.T) {
-	for seed := range uint64(80) {
+	seeds := uint64(80)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		r, now := rand.New(rand.NewPCG(seed, 0)), time.Now() //nolint:gosec // a test
 		k := knowledge{crdsRule: true, crdsCurrent: true, apisRule: seed%2 == 0, apisCurrent: seed%4 == 0, doubtFor: doubtFor}
 		items, body := manyCRDs(40)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -349,7 +350,7 @@ func checkLarge(t *testing.T, cluster *fakecluster.Cluster, of fakecluster.Type,
 	}
 	for i := range want.Items {
 		object, err := read.Get(want.Items[i].GetNamespace() + "/" + want.Items[i].GetName())
-		if err != nil || fmt.Sprint(object.Object) != fmt.Sprint(want.Items[i].Object) {
+		if err != nil || !reflect.DeepEqual(object.Object, want.Items[i].Object) {
 			t.Fatalf("object %v, want %v: %v", object, want.Items[i].Object, err)
 		}
 	}

@@ -34,8 +34,8 @@
 //   - of the [Event] values of a handler, at any time ([CheckHistory]): each object is added,
 //     updated and deleted in this order, with states that it had, in their order; nothing is deleted
 //     without a cause; all objects of a type are deleted before the first one of another type with
-//     its name is added; a removed handler is not called. Between two times at rest in which the subject does not list a type, a
-//     handler gets each state. [Invariant] has all;
+//     its name is added; a removed handler is not called. Between two times at rest in which the subject does not list a type, and
+//     the type does not move, a handler gets each state. [Invariant] has all;
 //   - of caches, states and waits at rest, which is within [Config.Patience] after all faults have
 //     ended: they are equal to the server. Permissions that are revoked stay revoked; if there are none, several servers
 //     still alternate;

@@ -95,7 +95,7 @@ const (
 	Resumable          Invariant = "resumable: a watch begins at a version that the client has got in its namespaces"
 	Bookmarks          Invariant = "bookmarks: a bookmark is at or after all events before it, and before all events after it"
 	NoGap              Invariant = "no gap: a watch sends what was written since the version at which it began, and nothing else"
-	Complete           Invariant = "complete: if the subject does not list a type between two times at rest, handlers get each state that was written in between"
+	Complete           Invariant = "complete: if the subject does not list a type between two times at rest, and the type does not move, handlers get each state that was written in between"
 	Released           Invariant = "released: what is released leaves no watch and no goroutine"
 )
 

@@ -607,6 +607,7 @@ func TestMissed(t *testing.T) {
 			s.undefined("t1", time.Now())
 			s.defined("t1", Incarnation{UID: "second", Namespaced: true, Served: allVersions})
 		}, without2, 0, false, false},
+		{"the type was on another server meanwhile", all, func(s sample, _ *Recorder) { s.move(time.Now()); s.move(time.Now()) }, without2, 0, false, false},
 		{"the server of the type is down at the end", all, func(s sample, _ *Recorder) { s.down = true }, without2, 0, false, false},
 		{"the conversion fails at the end", all, func(s sample, _ *Recorder) { s.typeLocked("t1").unconverted = true }, without2, 0, false, false},
 		{"a version was not served at the end", all, func(s sample, _ *Recorder) { s.serves("t1", allVersions[:1]) }, without2, 0, false, false},

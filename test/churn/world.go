@@ -41,6 +41,7 @@ type typeTruth struct {
 	other       inventory // of the server that does not serve the type now
 	objects     map[types.UID]*Object
 	restores    []restoration // of etcd
+	moves       int           // between the servers
 	calm        []calm
 	lastRest    atRest
 	unconverted bool            // the conversion fails
@@ -62,10 +63,12 @@ type atRest struct {
 	lists       int
 	incarnation int
 	restores    int // of etcd, so far
+	moves       int // between the servers, so far
 	states      map[types.UID]int
 }
 
-// calm is the time between two times at rest in which the subject has not listed a type: it has got what was written from watches.
+// calm is the time between two times at rest in which the subject has not listed a type, and the type has not moved: the subject has got what was
+// written from watches.
 type calm struct{ begun, ended atRest }
 
 // restoration is the time from the beginning of a restore of etcd until subjects must have noticed it.
@@ -317,6 +320,7 @@ func (w *World) move(begun time.Time) {
 	for _, t := range w.types {
 		t.vanishLocked(begun)
 		t.inventory, t.other = t.other, t.inventory
+		t.moves++
 		for _, uid := range t.present {
 			o := t.objects[uid]
 			for _, s := range slices.Backward(o.States) {
@@ -499,13 +503,14 @@ func (t *typeTruth) restedAt(at time.Time, lists int, whole bool) {
 	if !whole {
 		return
 	}
-	t.lastRest = atRest{at, lists, t.current, len(t.restores), map[types.UID]int{}}
+	t.lastRest = atRest{at, lists, t.current, len(t.restores), t.moves, map[types.UID]int{}}
 	for uid, o := range t.objects {
 		if o.Incarnation == t.current {
 			t.lastRest.states[uid] = len(o.States)
 		}
 	}
-	if now := t.lastRest; !last.at.IsZero() && last.lists == now.lists && last.incarnation == now.incarnation && last.restores == now.restores {
+	now := t.lastRest
+	if !last.at.IsZero() && last.lists == now.lists && last.incarnation == now.incarnation && last.restores == now.restores && last.moves == now.moves {
 		t.calm = append(t.calm, calm{last, now})
 	}
 }
