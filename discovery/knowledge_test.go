@@ -59,6 +59,27 @@ func TestKnowledge_ARecreatedAPIServiceIsNotDropped(t *testing.T) {
 	}
 }
 
+// An APIService is deleted, and the API server creates its own one for a CRD: the resources of the other server are gone.
+func TestKnowledge_AnAPIServiceOfTheServerEndsTheResourcesOfAnother(t *testing.T) {
+	for name, own := range map[string]string{"of a CRD": "true", "built in": "onstart"} {
+		t.Run(name, func(t *testing.T) {
+			k := knowledge{apisRule: true, apisCurrent: true, crdsRule: true, crdsCurrent: true, doubtFor: time.Hour}
+			now, api := time.Now(), metricsAPI()
+			k.replaceAPIs([]*slimMeta{&api.Metadata})
+			k.readAPI(api)
+			k.addDocument(metricsDoc(), 1, now)
+			before := k.snapshot(nil, now)
+			k.forgetAPI(&api.Metadata)
+			between := k.snapshot(before, now)
+			k.putAPI(&slimMeta{Name: api.Metadata.Name, UID: "2", Labels: map[string]string{automanaged: own}})
+			k.addDocument(&document{}, 2, now)
+			if after := k.snapshot(between, now); between.served(nodes.GVR) == nil || after.served(nodes.GVR) != nil {
+				t.Errorf("served after the deletion: %v, and after another one was created: %v", between.served(nodes.GVR), after.served(nodes.GVR))
+			}
+		})
+	}
+}
+
 // An APIService may be deleted and created again while it is read.
 func TestKnowledge_AnAPIServiceWithAnotherUIDIsIgnored(t *testing.T) {
 	k := knowledge{apisRule: true, apisCurrent: true}

@@ -229,12 +229,14 @@ func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Tim
 // contradicted reports whether there is evidence that res, which no source has any more, is removed. The
 // last known UID of its CRD is uid.
 func (k *knowledge) contradicted(res Resource, uid types.UID) bool {
-	gr := res.GVR.GroupResource()
-	state := k.crd(gr)
+	gv := res.GVR.GroupVersion()
+	state, backing := k.crd(res.GVR.GroupResource()), k.backing(gv)
 	switch {
-	case k.dropped[res.GVR.GroupVersion()]:
+	case k.dropped[gv]:
 		return true
-	case res.Backing == BackingUnknown && k.automanages() && k.api(res.GVR.GroupVersion()) == nil:
+	case res.Backing == BackingAggregated && (backing == BackingCRD || backing == BackingBuiltIn):
+		return true // the API server serves the group version itself now
+	case res.Backing == BackingUnknown && k.automanages() && k.api(gv) == nil:
 		return true // it was added before the APIServices were known
 	case res.Backing == BackingAggregated || res.Backing == BackingBuiltIn || !k.crdsRule:
 		return false

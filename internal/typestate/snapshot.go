@@ -337,7 +337,8 @@ func (s *Snapshot) movedTo(res discovery.Resource) bool {
 // mayHaveMovedTo reports whether another server serves res, and it was not known what served the type before. If that was a CRD, the watches
 // of its objects go on: the API server does not end them. Lists tell, and the generation stays: the type may be the same.
 func (s *Snapshot) mayHaveMovedTo(res discovery.Resource) bool {
-	return s.resource != nil && s.resource.Backing == discovery.BackingUnknown && res.Backing == discovery.BackingAggregated
+	old := s.resource
+	return old != nil && res.Backing == discovery.BackingAggregated && (old.Backing == discovery.BackingUnknown || old.Service == "" && res.Service != "")
 }
 
 // decide records whether discovery can tell what serves res.

@@ -441,11 +441,13 @@ func TestState_IsUnsettledAfterAnotherServerHasBegunToServe(t *testing.T) {
 		from, to  discovery.Resource
 		unsettled bool
 	}{
-		"a CRD after a service":        {byService("a/a"), by(discovery.BackingCRD, "a"), true},
-		"a service after a CRD":        {by(discovery.BackingCRD, "a"), byService("a/a"), true},
-		"another service":              {byService("a/a"), byService("a/b"), true},
-		"another CRD":                  {by(discovery.BackingCRD, "a"), by(discovery.BackingCRD, "b"), false}, // its UID is confirmed
-		"a service that becomes known": {by(discovery.BackingUnknown, ""), byService("a/a"), true},            // a CRD may have served it
+		"a CRD after a service":         {byService("a/a"), by(discovery.BackingCRD, "a"), true},
+		"a service after a CRD":         {by(discovery.BackingCRD, "a"), byService("a/a"), true},
+		"another service":               {byService("a/a"), byService("a/b"), true},
+		"another CRD":                   {by(discovery.BackingCRD, "a"), by(discovery.BackingCRD, "b"), false}, // its UID is confirmed
+		"a service that becomes known":  {by(discovery.BackingUnknown, ""), byService("a/a"), true},            // a CRD may have served it
+		"a service after a deleted one": {byService(""), byService("a/a"), true},                               // its APIService was deleted when the informer began
+		"the same service":              {byService("a/a"), byService("a/a"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

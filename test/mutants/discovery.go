@@ -117,8 +117,12 @@ var ofDiscovery = []table{
 		{"an answer of the RESTMapper from memory is not counted", "mapper.RESTMappingWithContext", drop(
 			"m.resolver.answers.served.Add(1)")},
 		{"a group version without an APIService is believed", "knowledge.believes", never("!there && backing == BackingUnknown && k.automanages()")},
+		{
+			"resources of another server stay when the server serves their group version itself", "knowledge.contradicted",
+			never("res.Backing == BackingAggregated && (backing == BackingCRD || backing == BackingBuiltIn)"),
+		},
 		{"an APIService that is gone needs two answers", "knowledge.contradicted", within(
-			"k.dropped[res.GVR.GroupVersion()]", replace("true", "false"))},
+			"k.dropped[gv]", replace("true", "false"))},
 		{"a deleted CRD comes back with a document", "knowledge.believes", always("state.gone == nil")},
 		{"a type is removed by the first document that leaves it out", "knowledge.withDoubted", always("d.over")},
 		{"the group version of an APIService without a document is reported as not served", "knowledge.withAPIServices", always(
