@@ -43,7 +43,7 @@ run: ## run an example that watches IPAMBlocks on an embedded API server; needs 
 test: test-unit test-envtest ## run all tests of all modules
 
 test-unit: ## run the tests that need no server
-	@echo "test-unit: compiling with the race detector: about two minutes with empty caches"
+	@echo "test-unit: compiling, and then again with the race detector: some minutes with empty caches"
 	@$(PLAIN) $(PURE) $(BENCHES)
 	@$(COMPILE) $(RACED) 2>&1 | $(COUNT)
 	@$(MAKE) --no-print-directory -j2 units packed-upstream RACED='$(RACED)'

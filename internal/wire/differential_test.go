@@ -75,6 +75,7 @@ func TestDecode_AsClientGo(t *testing.T) {
 }
 
 func TestDecode_RealisticObjects(t *testing.T) {
+	whole(t)
 	for name, ours := range variants() {
 		t.Run(name, func(t *testing.T) {
 			for i := range 60 {

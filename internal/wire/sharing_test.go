@@ -107,6 +107,7 @@ func TestStrings_AreKeptFromTheSecondTimeOn(t *testing.T) {
 }
 
 func TestTables_AreBounded(t *testing.T) {
+	whole(t)
 	tables := NewTables(Shared)
 	limited := newTables(Shared, largeSizes)
 	limited.subtrees = newSubtreeTable(64)
