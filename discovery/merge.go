@@ -229,14 +229,11 @@ func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Tim
 // contradicted reports whether there is evidence that res, which no source has any more, is removed. The
 // last known UID of its CRD is uid.
 func (k *knowledge) contradicted(res Resource, uid types.UID) bool {
-	gv := res.GVR.GroupVersion()
-	state, backing := k.crd(res.GVR.GroupResource()), k.backing(gv)
+	state := k.crd(res.GVR.GroupResource())
 	switch {
-	case k.dropped[gv]:
+	case k.dismissed(res):
 		return true
-	case res.Backing == BackingAggregated && (backing == BackingCRD || backing == BackingBuiltIn):
-		return true // the API server serves the group version itself now
-	case res.Backing == BackingUnknown && k.automanages() && k.api(gv) == nil:
+	case res.Backing == BackingUnknown && k.automanages() && k.api(res.GVR.GroupVersion()) == nil:
 		return true // it was added before the APIServices were known
 	case res.Backing == BackingAggregated || res.Backing == BackingBuiltIn || !k.crdsRule:
 		return false
@@ -244,6 +241,16 @@ func (k *knowledge) contradicted(res Resource, uid types.UID) bool {
 		return k.crdsCurrent && uid != ""
 	}
 	return state.gone != nil || state.meta == nil || state.meta.UID != uid && uid != "" || k.fresh(state)
+}
+
+// dismissed reports whether the APIService of res was deleted, or is one of the API server itself now, which another server had before.
+func (k *knowledge) dismissed(res Resource) bool {
+	gv := res.GVR.GroupVersion()
+	if k.dropped[gv] {
+		return true
+	}
+	backing := k.backing(gv)
+	return res.Backing == BackingAggregated && (backing == BackingCRD || backing == BackingBuiltIn)
 }
 
 // ofDocument returns the resources of a document's group that are current. Before is the view in the last

@@ -118,10 +118,10 @@ var ofDiscovery = []table{
 			"m.resolver.answers.served.Add(1)")},
 		{"a group version without an APIService is believed", "knowledge.believes", never("!there && backing == BackingUnknown && k.automanages()")},
 		{
-			"resources of another server stay when the server serves their group version itself", "knowledge.contradicted",
+			"resources of another server stay when the server serves their group version itself", "knowledge.dismissed",
 			never("res.Backing == BackingAggregated && (backing == BackingCRD || backing == BackingBuiltIn)"),
 		},
-		{"an APIService that is gone needs two answers", "knowledge.contradicted", within(
+		{"an APIService that is gone needs two answers", "knowledge.dismissed", within(
 			"k.dropped[gv]", replace("true", "false"))},
 		{"a deleted CRD comes back with a document", "knowledge.believes", always("state.gone == nil")},
 		{"a type is removed by the first document that leaves it out", "knowledge.withDoubted", always("d.over")},
