@@ -120,6 +120,13 @@ func BenchmarkOf(b *testing.B) {
 			objectsize.Of(object)
 		}
 	})
+	b.Run("reflected", func(b *testing.B) {
+		metadata := (*reflected)(partial(1))
+		b.ReportAllocs()
+		for b.Loop() {
+			objectsize.Of(metadata)
+		}
+	})
 	b.Run("sample", func(b *testing.B) {
 		for b.Loop() {
 			var s objectsize.Sample

@@ -203,10 +203,8 @@ func (w *walker) fields(v reflect.Value, level int, times float64) (size int) {
 	if v.Type() == timeType {
 		return 0 // its location is shared
 	}
-	for of, field := range v.Fields() {
-		if of.IsExported() && refers(field.Type()) { // others may be guarded by a lock, and are not the content of an object
-			size += w.value(field, level+1, times)
-		}
+	for _, i := range structureOf(v.Type()).followed {
+		size += w.value(v.Field(i), level+1, times)
 	}
 	return size
 }
@@ -264,22 +262,32 @@ func refers(t reflect.Type) bool {
 		if t == timeType {
 			return false
 		}
-		known, is := structs.Load(t)
-		if !is {
-			known, _ = structs.LoadOrStore(t, anyRefers(t))
-		}
-		return known.(bool)
+		return structureOf(t).refers
 	}
 	return false
 }
 
-var structs sync.Map // of bool by reflect.Type: the results of anyRefers
+// structure is what the walk needs of a struct type.
+type structure struct {
+	refers   bool  // values may refer to other memory
+	followed []int // fields. Unexported ones are not: they may be guarded by a lock, and are not the content of an object
+}
 
-func anyRefers(t reflect.Type) bool {
-	for field := range t.Fields() {
-		if refers(field.Type) {
-			return true
+var structures sync.Map // of *structure by reflect.Type
+
+func structureOf(t reflect.Type) *structure {
+	if known, is := structures.Load(t); is {
+		return known.(*structure)
+	}
+	s := &structure{}
+	for i := range t.NumField() {
+		if field := t.Field(i); refers(field.Type) {
+			s.refers = true
+			if field.IsExported() {
+				s.followed = append(s.followed, i)
+			}
 		}
 	}
-	return false
+	known, _ := structures.LoadOrStore(t, s)
+	return known.(*structure)
 }
