@@ -315,7 +315,7 @@ func TestRewind_TheComparisonIsRepeated(t *testing.T) {
 				w.source.Retry()
 				time.Sleep(test.lasts)
 				w.expect("while lists fail")
-				if lists, most := len(w.cluster.Requests("list", widgets)), 8+int(test.lasts/(25*time.Second)); lists > most {
+				if lists, most := len(w.cluster.Requests("list", widgets)), 8+int(test.lasts/(20*time.Second)); lists > most {
 					t.Errorf("%d lists in %v, want at most %d", lists, test.lasts, most)
 				}
 				w.cluster.Intercept(nil)
