@@ -315,7 +315,8 @@ func TestRewind_TheComparisonIsRepeated(t *testing.T) {
 				w.source.Retry()
 				time.Sleep(test.lasts)
 				w.expect("while lists fail")
-				if lists, most := len(w.cluster.Requests("list", widgets)), 8+int(test.lasts/(20*time.Second)); lists > most {
+				// One each 30 s, and six more for each watch: its pauses begin at a second, and it lasts for five minutes at least.
+				if lists, most := len(w.cluster.Requests("list", widgets)), 8+int(test.lasts/(30*time.Second))+6*int(test.lasts/(5*time.Minute)); lists > most {
 					t.Errorf("%d lists in %v, want at most %d", lists, test.lasts, most)
 				}
 				w.cluster.Intercept(nil)
