@@ -136,7 +136,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 		forgetGone(s.cfg.Namespaces, content.positions)
 	}
 	s.nameless = false
-	s.unverified = false
+	s.comparison.shown()
 	complete = true
 	s.polled(t)
 	s.accepted()

@@ -31,6 +31,7 @@ func (r *Requests) WatchWithContext(ctx context.Context, opts metav1.ListOptions
 	if err != nil {
 		return nil, err
 	}
+	stream.comparison = &comparison{}
 	return openPipe(ctx, r.stage.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		defer stream.close()
 		to := func(event watch.Event, _ bool) bool { return send(event) }

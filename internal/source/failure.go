@@ -51,7 +51,7 @@ func (s *resumableWatch) failed(ctx context.Context, t Type, err error) {
 	case expired(err), apierrors.IsBadRequest(err): // the resourceVersion is not usable
 		s.known.expired()
 	}
-	s.unverified = s.unverified || unreachable(err)
+	s.comparison.doubtful = s.comparison.doubtful || unreachable(err)
 	s.later(ctx, err)
 }
 

@@ -723,7 +723,11 @@ func TestResumableWatch_PausesGrowWhileWatchesSendOneEvent(t *testing.T) {
 						return server, nil
 					}
 					server.Action(event.Type, event.Object.DeepCopyObject())
-					time.AfterFunc(time.Duration(lasting.Load()), server.Stop)
+					if lasts := time.Duration(lasting.Load()); lasts > 0 {
+						time.AfterFunc(lasts, server.Stop)
+					} else {
+						go server.Stop()
+					}
 					return server, nil
 				}
 				s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})

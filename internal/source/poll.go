@@ -55,8 +55,12 @@ func (s *resumableWatch) awaitPoll(ctx context.Context, changed <-chan struct{})
 	if s.isReviewed() {
 		return ctx.Err() == nil
 	}
+	pause := time.Until(s.nextPoll)
+	if pause <= 0 {
+		return !isClosed(changed) && ctx.Err() == nil
+	}
 	retry := s.retries.Next()
-	timer := time.NewTimer(time.Until(s.nextPoll))
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -40,8 +40,7 @@ type resumableWatch struct {
 	// had such an object. It may concern a cached object, so a list follows the watch.
 	namelessInitial int
 	nameless        bool
-	// unverified says that the server could not be reached, or has ended a watch early, since versions were compared.
-	unverified bool
+	comparison      comparison
 	// splice follows the view of the shard; nil: there is none, or it begins with the next watch.
 	splice *splice
 	// reviewed closes when the view of the shard is another one than at the begin of the step; nil: never.
@@ -123,10 +122,11 @@ func (s *resumableWatch) step(ctx context.Context) (changed <-chan struct{}, goO
 // whether to continue. It reports false if the stream breaks during its initial events.
 func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bool {
 	defer stream.close()
-	stream.check = s.newVersionCheck(stream, s.unverified)
-	defer stream.check.stop()
+	s.comparison.begin(stream)
+	stream.comparison = &s.comparison
+	defer s.comparison.stop()
 	stream.splice = s.spliceOf(t)
-	p := &relay{resumableWatch: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn, check: stream.check, requests: stream.requests}
+	p := &relay{resumableWatch: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn, requests: stream.requests}
 	opened := time.Now()
 	for ending := altered; ending.continues(); {
 		now, changed := s.available.Current()
@@ -136,7 +136,7 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 			}
 			return !stream.initial && ctx.Err() == nil
 		}
-		if ending == unchecked && s.isRewound(ctx, t, stream.check) {
+		if ending == unchecked && s.isRewound(ctx, t) {
 			return true
 		}
 		if !stream.initial {
@@ -154,7 +154,7 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 		}
 	}
 	lasted := time.Since(opened)
-	s.unverified = s.unverified || p.broken == nil && stream.endedEarly(lasted)
+	s.comparison.doubtful = s.comparison.doubtful || p.broken == nil && stream.endedEarly(lasted)
 	return s.closed(ctx, p, lasted)
 }
 
@@ -196,13 +196,12 @@ func (s *resumableWatch) endVersionless() {
 type relay struct {
 	*resumableWatch
 	of       Type
-	listing  bool  // the initial events have not ended
-	broken   error // the error with which the server ended the stream
-	wanted   bool  // the reflector has not stopped the watch
-	initial  int   // the number of initial objects
-	turn     *turn // of the initial events; nil: they have none
-	receded  bool  // an event was below the version of the reflector: a list follows
-	check    *versionCheck
+	listing  bool      // the initial events have not ended
+	broken   error     // the error with which the server ended the stream
+	wanted   bool      // the reflector has not stopped the watch
+	initial  int       // the number of initial objects
+	turn     *turn     // of the initial events; nil: they have none
+	receded  bool      // an event was below the version of the reflector: a list follows
 	requests *requests // of the stream
 }
 

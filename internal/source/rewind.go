@@ -51,62 +51,68 @@ func (e *RewoundError) Error() string {
 	return fmt.Sprintf("the server's resourceVersion has gone back from %s to %s, as after a restore of etcd", e.Had, e.Has)
 }
 
-// versionCheck is the time at which the version of a watch is compared with that of the server. The goroutine that reads
-// the watch owns it.
-type versionCheck struct {
-	timer     *time.Timer   // nil: there is no comparison
-	failed    time.Duration // the time until the next comparison, after one that has failed
-	elsewhere bool          // as in the stream
-	required  bool          // the server could not be reached or has ended a watch early, and there was no comparison since
+// comparison compares the version of a watch with that of the server when it is time to do so. It continues with the next watch of the
+// same objects. The goroutine that reads the watch owns it.
+type comparison struct {
+	// doubtful says that the server could not be reached, or has ended a watch early, and nothing has shown its version since.
+	doubtful  bool
+	pause     time.Duration    // before the last comparison, if it and all since a version was shown have failed
+	elsewhere bool             // as in the stream
+	timer     *time.Timer      // nil: none runs
+	due       <-chan time.Time // has a value when it is time for the comparison; nil: there is none
 }
 
-// newVersionCheck returns the check of a watch that was just opened. Required says that the server could not be reached
-// before, or has ended a watch early.
-func (g *gate) newVersionCheck(stream *stream, required bool) *versionCheck {
-	c := &versionCheck{elsewhere: stream.elsewhere}
+// atOnce is closed: it is time.
+var atOnce = func() chan time.Time { c := make(chan time.Time); close(c); return c }()
+
+// begin is called when stream was just opened.
+func (c *comparison) begin(stream *stream) {
+	c.elsewhere = stream.elsewhere
+	c.doubtful = c.doubtful || stream.interrupted
 	switch {
-	case stream.check != nil: // each namespace of a set has its own
-		return stream.check
-	case stream.initial: // its version is that of the server
-	case required || stream.interrupted:
-		c.required, c.timer = true, time.NewTimer(0)
-	case g.bookmarks.Load():
-		c.timer = time.NewTimer(wait.Jitter(quietFor, 0.1))
+	case stream.initial, stream.isMerged: // its version is that of the server; each namespace of a set has its own
+	case c.doubtful:
+		c.due = atOnce
+	case stream.requests.bookmarks.Load():
+		c.after(quietFor, 0.1)
 	}
-	return c
 }
 
-// due returns a channel that receives a value when it is time for the comparison; nil: never.
-func (c *versionCheck) due() <-chan time.Time {
-	if c == nil || c.timer == nil {
-		return nil
-	}
-	return c.timer.C
+// after sets the time of the comparison.
+func (c *comparison) after(pause time.Duration, jitter float64) {
+	c.timer = time.NewTimer(wait.Jitter(pause, jitter))
+	c.due = c.timer.C
 }
 
-// stop ends the check: the server has sent a later version, with which a comparison would show nothing, or the watch has ended.
-func (c *versionCheck) stop() {
+// stop is called when the watch has ended.
+func (c *comparison) stop() {
 	if c.timer != nil {
 		c.timer.Stop()
 	}
-	c.timer, c.required = nil, false
+	c.timer, c.due = nil, nil
+}
+
+// shown is called when the server has shown that it has the version of the watch: a comparison would show nothing.
+func (c *comparison) shown() {
+	c.stop()
+	c.doubtful, c.pause = false, 0
 }
 
 // run compares version with that of the server, and returns an error if the server has gone back. If the comparison fails,
 // it is repeated later: the watch continues.
-func (c *versionCheck) run(ctx context.Context, from *requests, version string) *RewoundError {
+func (c *comparison) run(ctx context.Context, from *requests, version string) *RewoundError {
 	quick := *from.unreported()
 	quick.timeout = checkWithin
 	has, err := quick.version(ctx)
 	switch {
 	case err != nil && unreachable(err) || apierrors.IsTooManyRequests(err):
-		c.failed = min(max(checkAgain, 2*c.failed), checkAtMost)
-		c.timer.Reset(wait.Jitter(c.failed, 0.2))
+		c.pause = min(max(checkAgain, 2*c.pause), checkAtMost)
+		c.after(c.pause, 0.2)
 		return nil
 	case err == nil && before(has, version):
 		return &RewoundError{Had: version, Has: has}
 	}
-	c.stop()
+	c.shown()
 	return nil
 }
 
@@ -134,10 +140,9 @@ func unreachable(err error) bool {
 
 // isRewound compares the version of the open watch of t with that of the server, and reports whether the watch must end: a list
 // follows, or another type, whose versions may be lower.
-func (s *resumableWatch) isRewound(ctx context.Context, t Type, check *versionCheck) bool {
+func (s *resumableWatch) isRewound(ctx context.Context, t Type) bool {
 	version, _, _ := s.known.place()
-	rewound := check.run(ctx, s.requests(t), version)
-	s.unverified = check.required
+	rewound := s.comparison.run(ctx, s.requests(t), version)
 	switch {
 	case rewound == nil || ctx.Err() != nil:
 		return false
@@ -180,9 +185,8 @@ func (s *resumableWatch) compareVersions(ctx context.Context, content *listed, t
 
 // isRewound compares the version of the open watch with that of the server, and reports whether the watch must end, as
 // resumableWatch.isRewound does.
-func (c *child) isRewound(ctx context.Context, check *versionCheck) bool {
-	rewound := check.run(ctx, c.requests, c.version)
-	c.unverified = check.required
+func (c *child) isRewound(ctx context.Context) bool {
+	rewound := c.comparison.run(ctx, c.requests, c.version)
 	switch {
 	case rewound == nil || ctx.Err() != nil:
 		return false
@@ -203,17 +207,18 @@ func (c *child) rewind(ctx context.Context, rewound *RewoundError) {
 
 // recedes reports whether event has a version below the one up to which the reflector has everything, in namespace if there
 // is a set of namespaces, and that says something about the server. The objects of client-go's fake clients have any versions.
-func (g *gate) recedes(event watch.Event, version string, check *versionCheck) bool {
+func (g *gate) recedes(event watch.Event, version string, elsewhere bool) bool {
 	obj, err := meta.Accessor(event.Object)
-	return err == nil && !check.elsewhere && event.Type != watch.Error && before(obj.GetResourceVersion(), version) &&
+	return err == nil && !elsewhere && event.Type != watch.Error && before(obj.GetResourceVersion(), version) &&
 		g.known.isOrdered() && !g.cfg.Client.IsWatchListSemanticsUnSupported()
 }
 
 // goesBack reports whether event is below the version of the reflector. Otherwise it ends the doubt about the server.
 func (p *relay) goesBack(event watch.Event, initial bool) bool {
-	p.check.stop()
-	p.receded = !initial && !p.listing && p.recedes(event, p.known.upTo(), p.check)
-	p.unverified = p.unverified && p.receded
+	p.receded = !initial && !p.listing && p.recedes(event, p.known.upTo(), p.comparison.elsewhere)
+	if !p.receded {
+		p.comparison.shown()
+	}
 	return p.receded
 }
 

@@ -226,7 +226,7 @@ func (g *gate) openStream(ctx context.Context, t Type, opts metav1.ListOptions) 
 		return nil, err
 	}
 	m.awaitAnswers(ctx)
-	return &stream{in: out, requests: g.requests(t), silence: newSilence(false), overdue: &deadline{}, release: func() {}, check: &versionCheck{}}, nil
+	return &stream{in: out, requests: g.requests(t), silence: newSilence(false), overdue: &deadline{}, release: func() {}, isMerged: true}, nil
 }
 
 // merged is the watch of a set of namespaces. It ends only with its context, or if lists replace watches.
@@ -349,13 +349,13 @@ type child struct {
 	pace      pace
 	version   string // a watch starts there
 	listed    bool   // the version is that of a list
-	// unverified says that the server could not be reached, or has ended a watch early, since versions were compared, rewound
-	// that it has gone back, and receded that an event was below the version. A list ends the last two.
-	unverified, rewound, receded bool
-	responded                    func()  // records the response to the first watch
-	splice                       *splice // follows the view of the shard; nil: there is none
-	cancel                       context.CancelFunc
-	ended                        chan struct{}
+	// rewound says that the server has gone back, and receded that an event was below the version. A list ends both.
+	rewound, receded bool
+	comparison       comparison
+	responded        func()  // records the response to the first watch
+	splice           *splice // follows the view of the shard; nil: there is none
+	cancel           context.CancelFunc
+	ended            chan struct{}
 }
 
 // begin starts the child of namespace. First says that its first request is one of the first watches.
@@ -458,7 +458,7 @@ func (c *child) step(ctx context.Context) {
 
 func (c *child) failed(ctx context.Context, err error) {
 	c.pace.failed(time.Now(), err)
-	c.unverified = c.unverified || unreachable(err)
+	c.comparison.doubtful = c.comparison.doubtful || unreachable(err)
 	if c.set.isHidden(apierrors.IsForbidden(err), c.known.lists([]string{c.namespace})) {
 		c.pace.until = time.Now().Add(wait.Jitter(allowedAgain-allowedAgain/10, 0.2))
 		c.listedView()
@@ -498,7 +498,8 @@ func (c *child) list(ctx context.Context) (err error) {
 		c.requests.failed(ctx, VerbList, err)
 		return err
 	}
-	c.version, c.listed, c.unverified, c.rewound, c.receded = version, true, false, false, false
+	c.version, c.listed, c.rewound, c.receded = version, true, false, false
+	c.comparison.shown()
 	c.requests.observer.Succeeded(VerbList)
 	c.requests.observer.Completed()
 	c.listedView()
@@ -524,15 +525,15 @@ func (c *child) watch(ctx context.Context) error {
 	defer stream.close()
 	opened := time.Now()
 	var broken error
-	stream.check = c.newVersionCheck(stream, c.unverified)
-	defer stream.check.stop()
+	c.comparison.begin(stream)
+	stream.comparison = &c.comparison
+	defer c.comparison.stop()
 	take := func(event watch.Event, _ bool) bool {
 		if event.Type == watch.Error {
 			broken = errorOf(event)
 			return true
 		}
-		stream.check.stop()
-		return c.pass(event, stream.check)
+		return c.pass(event)
 	}
 	stream.splice = c.splice
 	if !c.read(ctx, stream, take) {
@@ -540,7 +541,7 @@ func (c *child) watch(ctx context.Context) error {
 		return nil
 	}
 	lasted := time.Since(opened)
-	c.unverified = c.unverified || broken == nil && stream.endedEarly(lasted)
+	c.comparison.doubtful = c.comparison.doubtful || broken == nil && stream.endedEarly(lasted)
 	if lasted >= resetAfter {
 		c.pace.reset()
 	}
@@ -565,7 +566,7 @@ func (c *child) watch(ctx context.Context) error {
 // read passes the events of stream to take. It reports false if a list or a watch of other slots follows, or if ctx has ended.
 func (c *child) read(ctx context.Context, stream *stream, take deliver) bool {
 	for ending := reviewed; ending == unchecked || ending == reviewed; ending = stream.run(ctx, take, nil) {
-		if ending == unchecked && c.isRewound(ctx, stream.check) {
+		if ending == unchecked && c.isRewound(ctx) {
 			return false
 		}
 		if c.splice.follow(ctx) != nil || !stream.isWhole(&c.known) || !c.listed {
@@ -579,16 +580,16 @@ func (c *child) read(ctx context.Context, stream *stream, take deliver) bool {
 func (c *child) endVersionless() { c.listed = c.listed && !versionless(c.version) }
 
 // pass passes on one event of a watch.
-func (c *child) pass(event watch.Event, check *versionCheck) bool {
+func (c *child) pass(event watch.Event) bool {
 	obj, err := meta.Accessor(event.Object)
 	if err != nil {
 		return c.send(event)
 	}
-	if c.recedes(event, c.version, check) {
+	if c.recedes(event, c.version, c.comparison.elsewhere) {
 		c.receded = true
 		return false
 	}
-	c.unverified = false
+	c.comparison.shown()
 	version := obj.GetResourceVersion() // the object belongs to the reflector next
 	if event.Type == watch.Bookmark {
 		event.Object = &part{namespace: c.namespace, version: version}

@@ -50,10 +50,11 @@ type stream struct {
 	interrupted bool
 	// elsewhere says that the watch did not begin at the version of the source, since the tweak has changed it: its events may be of
 	// earlier versions.
-	elsewhere bool
-	timeout   time.Duration // after which the server ends the watch; zero: it chooses
-	check     *versionCheck // nil: there is none
-	splice    *splice       // follows the view of a shard; nil: there is none
+	elsewhere  bool
+	timeout    time.Duration // after which the server ends the watch; zero: it chooses
+	isMerged   bool          // it merges the watches of a set of namespaces
+	comparison *comparison
+	splice     *splice // follows the view of a shard; nil: there is none
 }
 
 // take gives turn to the stream, which leaves it after its initial events.
@@ -95,7 +96,7 @@ func (s *stream) run(ctx context.Context, pass deliver, other <-chan struct{}) e
 				pass(errorEvent(errOverdue), true)
 			}
 			return over
-		case <-s.check.due():
+		case <-s.comparison.due:
 			return unchecked
 		case <-s.viewed():
 			return reviewed
