@@ -323,23 +323,12 @@ func (l *live) publishNews(ctx context.Context) {
 
 // poll requests documents until ctx ends, as often as needed.
 func (l *live) poll(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	var (
 		backoff = l.pace.backoff()
 		gap     time.Duration // after the last request
 		asked   time.Time
 	)
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-l.kick:
-			if !sleep(ctx, l.pace.batch, nil) {
-				return
-			}
-		case <-timer.C:
-		}
 		select {
 		case <-l.kick: // its request is sent now
 		default:
@@ -362,14 +351,30 @@ func (l *live) poll(ctx context.Context) {
 			if !sleep(ctx, delay, l.resolver.server.failed()) {
 				return
 			}
-			timer.Reset(0)
 			continue
 		}
 		backoff = l.pace.backoff()
-		timer.Reset(delay)
-		if !sleep(ctx, gap, nil) {
+		if !l.awaitPoll(ctx, gap, delay) {
 			return
 		}
+	}
+}
+
+// awaitPoll waits for the time gap, and then until delay has passed since the call or a request is needed earlier. It reports false if ctx
+// ends before.
+func (l *live) awaitPoll(ctx context.Context, gap, delay time.Duration) bool {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	if !sleep(ctx, gap, nil) {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-l.kick:
+		return sleep(ctx, l.pace.batch, nil)
+	case <-timer.C:
+		return true
 	}
 }
 

@@ -317,9 +317,12 @@ func (f *Follower) recheckLocked(t *followed, d time.Duration) {
 
 // runTimer checks types when they are due, until ctx ends or Closed closes.
 func (f *Follower) runTimer(ctx context.Context) {
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
+		if next := f.recheckDue(ctx); !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
 		select {
 		case <-f.wake:
 		case <-timer.C:
@@ -327,9 +330,6 @@ func (f *Follower) runTimer(ctx context.Context) {
 			return
 		case <-ctx.Done():
 			return
-		}
-		if next := f.recheckDue(ctx); !next.IsZero() {
-			timer.Reset(time.Until(next))
 		}
 	}
 }

@@ -103,7 +103,7 @@ var ofDiscovery = []table{
 		{"each change is made known by itself", "live.publishNews", never("since < l.pace.batch")},
 		{"suggestions are computed before lengths are compared", "distanceOf", never("max(len(want)-len(name), len(name)-len(want)) > limit")},
 		{"an unchanged group is computed again", "knowledge.addGroups", always("!group.is(before[group.name])")},
-		{"requests are not spaced", "live.poll", never("!sleep(ctx, gap, nil)")},
+		{"requests are not spaced", "live.awaitPoll", never("!sleep(ctx, gap, nil)")},
 		{"a run that begins with a failure delays all questions", "live.begin", drop("l.begun = true")},
 		{"the first answer does not wait for the lists", "live.publishLocked", never("!l.overdue && !l.knowledge.isComplete()")},
 		{"the first answer waits for lists without a limit", "live.publishNews", drop("l.overdue = true")},

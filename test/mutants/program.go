@@ -73,7 +73,7 @@ func compile(ctx context.Context, scratch, tests string, mutants map[string][]mu
 	if r.killer != "" || r.timedOut != "" {
 		r.err = fmt.Errorf("without a mutant, a test fails: %s", cmp.Or(r.killer, r.timedOut+" (timed out)"))
 	}
-	p.duration, p.patience = time.Since(begun), 5*silence+20*time.Second
+	p.duration, p.patience = time.Since(begun), 5*silence+75*time.Second // some tests wait for a minute before they fail
 	return p, r.err
 }
 
