@@ -338,7 +338,7 @@ func (s *Snapshot) movedTo(res discovery.Resource) bool {
 // of its objects go on: the API server does not end them. Lists tell, and the generation stays: the type may be the same.
 func (s *Snapshot) mayHaveMovedTo(res discovery.Resource) bool {
 	old := s.resource
-	return old != nil && res.Backing == discovery.BackingAggregated && (old.Backing == discovery.BackingUnknown || old.Service == "" && res.Service != "")
+	return old != nil && res.Backing == discovery.BackingAggregated && (old.Backing == discovery.BackingUnknown || old.Backing == discovery.BackingAggregated && old.Service == "" && res.Service != "")
 }
 
 // decide records whether discovery can tell what serves res.

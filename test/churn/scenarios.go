@@ -386,13 +386,16 @@ func (g *generator) followedTypes() {
 	s.end()
 }
 
-// failedConversion lets the conversion of a type fail for a time.
+// failedConversion lets the conversion of a type fail before the server has converted an object, and again after it has.
 func (g *generator) failedConversion() {
 	s := g.scene("")
 	g.add(Redefine, []string{s.typ}, "scope", g.scopes[s.typ], "versions", "v1,v1beta1", "conversion", "webhook")
 	s.do(Create, "a/x", "color", g.color())
 	s.do(Create, "b/x", "color", g.color())
+	g.add(BreakConversion, []string{s.typ})
 	s.watch("version", pick(g, "v1beta1", "v1beta1", "v1"), "namespaces", "")
+	g.add(Settle, nil)
+	g.add(MendConversion, []string{s.typ})
 	g.add(Settle, nil)
 	g.add(BreakConversion, []string{s.typ})
 	if g.IntN(2) == 0 {
