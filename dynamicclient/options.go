@@ -31,7 +31,10 @@ func init() {
 	packed.Option = func(read wire.Read) any {
 		return optionFunc(func(o *options) { o.packed = read })
 	}
-	wire.DropOf = func(opts any) *wire.Drop { return newOptions(opts.([]Option)).dropped() }
+	wire.DecodingOf = func(opts any) (*wire.Drop, wire.Sharing) {
+		o := newOptions(opts.([]Option))
+		return o.dropped(), o.sharing && wire.Sharing(!o.stock)
+	}
 }
 
 func newOptions(opts []Option) *options {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -226,4 +227,43 @@ func options(opts ...dynamicclient.Option) []dynamicinformer.Option {
 func unmanaged(object any) (any, error) {
 	unstructured.RemoveNestedField(object.(*unstructured.Unstructured).Object, "metadata", "managedFields")
 	return object, nil
+}
+
+// Metadata and objects of Go types have equal parts of their metadata in common, as far as the options of the client and a transform allow.
+func TestClientInformers_FormsUseTheOptionsOfTheClient(t *testing.T) {
+	for name, test := range map[string]struct {
+		opts   []dynamicinformer.Option
+		shares bool
+	}{
+		"by default":       {nil, true},
+		"without sharing":  {options(dynamicclient.WithoutSharing()), false},
+		"stock decoding":   {options(dynamicclient.WithStockDecoding()), false},
+		"with a transform": {[]dynamicinformer.Option{dynamicinformer.WithTransform(unchanged)}, false},
+	} {
+		for form, opt := range map[string]dynamicinformer.LeaseOption{
+			"metadata": dynamicinformer.WithMetadataOnly(), "a Go type": dynamicinformer.WithGoType(&typedWidget{}),
+		} {
+			t.Run(name+"/"+form, func(t *testing.T) {
+				c := newCluster(t)
+				f := c.factory(t, test.opts...)
+				defer shutdown(t, f)
+				f.Start(t.Context())
+				lease, err := f.Acquire(t.Context(), widgets, opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := lease.WaitForSync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				different := map[*metav1.FieldsV1]bool{}
+				objects := lease.Informer().GetStore().List()
+				for _, object := range objects {
+					different[object.(metav1.Object).GetManagedFields()[0].FieldsV1] = true
+				}
+				if shares := len(different) < len(objects); shares != test.shares {
+					t.Errorf("%d objects have %d managed fields", len(objects), len(different))
+				}
+			})
+		}
+	}
 }

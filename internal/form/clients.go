@@ -37,6 +37,7 @@ type Clients struct {
 	packing func(packer *packed.Packer) (dynamic.Interface, error)
 
 	partial source.Client // metadata for informers, as unshared; nil: Metadata
+	sharing wire.Sharing  // of metadata and Go types
 
 	typed *typed.Server // for clients of Go types; nil if there is only Own
 }
@@ -44,9 +45,9 @@ type Clients struct {
 // NewClients returns the clients of a factory for the server that cfg reaches.
 func NewClients(cfg *rest.Config, httpClient *http.Client, opts []dynamicclient.Option) (Clients, error) {
 	cfg = limited(cfg)
-	drop := wire.DropOf(opts)
-	c := Clients{typed: typed.NewServer(cfg, httpClient, drop)}
 	opts = append([]dynamicclient.Option{dynamicclient.WithTables(dynamicclient.NewTables()), defaultSharing()}, opts...)
+	drop, sharing := wire.DecodingOf(opts)
+	c := Clients{typed: typed.NewServer(cfg, httpClient, drop), sharing: sharing}
 	for client, further := range map[*dynamic.Interface][]dynamicclient.Option{
 		&c.Own:      {dynamicclient.WithoutSharing()},
 		&c.unshared: {dynamicclient.WithoutSharing(), undecodable.Option.(dynamicclient.Option)},

@@ -11,9 +11,9 @@ import (
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/gotype"
-	ipacked "github.com/gvrkit/gvrkit/internal/packed"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/typed"
+	"github.com/gvrkit/gvrkit/internal/wire"
 	"github.com/gvrkit/gvrkit/lister"
 	"github.com/gvrkit/gvrkit/metadatalister"
 )
@@ -98,7 +98,7 @@ func (Metadata) Check(c *Clients) error {
 
 // Client implements Form.
 func (Metadata) Client(c *Clients) (source.Client, *atomic.Bool, error) {
-	if c.partial != nil && !ipacked.DetectsMutations() {
+	if c.partial != nil && c.sharing == wire.Shared {
 		client, transformed := typed.Sharing(c.partial)
 		return client, transformed, nil
 	}
@@ -135,8 +135,7 @@ func (t Typed) Client(c *Clients) (source.Client, *atomic.Bool, error) {
 	if c.typed == nil {
 		return typed.Convert(c.Own, t.Of), nil, nil
 	}
-	client, err := typed.New(c.typed, t.Of)
-	return client, nil, err
+	return typed.New(c.typed, t.Of, c.sharing)
 }
 
 // Lister implements Form.

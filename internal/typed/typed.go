@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,31 +54,48 @@ type Server struct {
 // NewServer returns the server that cfg reaches with httpClient, whose objects are without the fields of drop. The transport
 // settings of cfg have no effect.
 func NewServer(cfg *rest.Config, httpClient *http.Client, drop *wire.Drop) *Server {
-	return &Server{cfg, httpClient, drop, sync.OnceValue(func() *wire.Tables { return wire.NewTables(wire.Own) })}
+	return &Server{cfg, httpClient, drop, sync.OnceValue(func() *wire.Tables { return wire.NewTables(wire.Shared) })}
 }
 
 // direct decodes responses to T.
 type direct[T source.Object] struct {
 	client[T]
+	own, sharing requests // objects of sharing have equal parts in common
+	// transformed is set while the informer has a transform, which may write to objects; nil: objects have nothing in common.
+	transformed *atomic.Bool
+}
+
+// requests is a client and its decoder.
+type requests struct {
 	rest     rest.Interface
 	decoding wire.Settings
 }
 
-// New returns a client that decodes the server's JSON straight to objects of type of. It does no I/O.
-func New[T source.Object](s *Server, of gotype.Of[T]) (source.Client, error) {
+// New returns a client, for one informer, that decodes the server's JSON straight to objects of type of. If sharing is Shared, they are
+// read-only, and have equal parts of their metadata and of fields of type any in common. The informer sets transformed while it has a
+// transform; then they have not. It does no I/O.
+func New[T source.Object](s *Server, of gotype.Of[T], sharing wire.Sharing) (made source.Client, transformed *atomic.Bool, err error) {
 	cfg := dynamic.ConfigFor(s.config)
 	cfg.AcceptContentTypes, cfg.ContentType = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	decoding := wire.Settings{Tables: s.tables(), Into: wire.NewStruct(of.GoType().Elem()), Drop: s.drop}
 	decodes := decoder[T]{of, s.drop}
 	stock := undecodable.Negotiated(negotiated[T]{cfg.NegotiatedSerializer, decodes})
-	cfg.NegotiatedSerializer = wire.Negotiated(stock, decoding)
 	cfg.GroupVersion = nil
 	cfg.APIPath = "/unused" // requests have absolute paths
-	requests, err := rest.UnversionedRESTClientForConfigAndClient(cfg, s.http)
-	if err != nil {
-		return nil, err
+	decoding := wire.Settings{Tables: s.tables(), Into: wire.NewStruct(of.GoType().Elem()), Drop: s.drop}
+	c := &direct[T]{client: client[T]{decodes}}
+	if sharing == wire.Shared {
+		c.transformed = &atomic.Bool{}
 	}
-	return &direct[T]{client: client[T]{decodes}, rest: requests, decoding: decoding}, nil
+	for sharing, into := range map[wire.Sharing]*requests{wire.Own: &c.own, wire.Shared: &c.sharing} {
+		decoding.Sharing = sharing
+		cfg.NegotiatedSerializer = wire.Negotiated(stock, decoding)
+		client, err := rest.UnversionedRESTClientForConfigAndClient(cfg, s.http)
+		if err != nil {
+			return nil, nil, err
+		}
+		*into = requests{client, decoding}
+	}
+	return c, c.transformed, nil
 }
 
 var parameters = func() runtime.ParameterCodec {
@@ -107,13 +125,26 @@ type envelope struct {
 	Items []json.RawMessage `json:"items"`
 }
 
+// next returns what the next request uses.
+func (c *direct[T]) next() *requests {
+	if c.transformed == nil || c.transformed.Load() {
+		return &c.own
+	}
+	return &c.sharing
+}
+
 // List implements source.Client.
 func (c *direct[T]) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
-	body, err := request(c.rest, runtime.ContentTypeJSON, gvr, namespace, &opts).Do(ctx).Raw()
+	next := c.next()
+	result := request(next.rest, runtime.ContentTypeJSON, gvr, namespace, &opts).Do(ctx)
+	if err := result.Error(); err != nil { // that of Raw does not have the server's message
+		return nil, err
+	}
+	body, err := result.Raw()
 	if err != nil {
 		return nil, err
 	}
-	if list, ok := c.decoding.List(body); ok { // otherwise it may have items that are not a T
+	if list, ok := next.decoding.List(body); ok { // otherwise it may have items that are not a T
 		return &internalversion.List{ListMeta: list.ListMeta, Items: list.Items}, nil
 	}
 	return c.of.list(body)
@@ -122,7 +153,7 @@ func (c *direct[T]) List(ctx context.Context, gvr schema.GroupVersionResource, n
 // Watch implements source.Client.
 func (c *direct[T]) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.Watch = true
-	return request(c.rest, runtime.ContentTypeJSON, gvr, namespace, &opts).Watch(ctx)
+	return request(c.next().rest, runtime.ContentTypeJSON, gvr, namespace, &opts).Watch(ctx)
 }
 
 // Convert implements source.Client.

@@ -21,11 +21,12 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/stubserver"
 	"github.com/gvrkit/gvrkit/internal/undecodable"
+	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
 // Such objects stand for deleted objects that the cache does not have any more.
 func TestClients_ObjectsThatTheyCreateHaveTheKind(t *testing.T) {
-	direct, err := New(NewServer(&rest.Config{}, nil, nil), gotype.Of[*corev1.Pod]{})
+	direct, _, err := New(NewServer(&rest.Config{}, nil, nil), gotype.Of[*corev1.Pod]{}, wire.Shared)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func TestNew_DecodesAsUtilJSON(t *testing.T) {
 		return w
 	}
 	s := stubserver.New(t)
-	client, err := New(NewServer(s.RESTConfig(), s.Client(), nil), gotype.Of[*widget]{})
+	client, _, err := New(NewServer(s.RESTConfig(), s.Client(), nil), gotype.Of[*widget]{}, wire.Shared)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +152,7 @@ func TestClients_PanicOfATypeConcernsOneObject(t *testing.T) {
 		}
 	}
 	s := stubserver.New(t)
-	client, err := New(NewServer(s.RESTConfig(), s.Client(), nil), gotype.Of[*frail]{})
+	client, _, err := New(NewServer(s.RESTConfig(), s.Client(), nil), gotype.Of[*frail]{}, wire.Shared)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,5 +180,41 @@ func TestClients_PanicOfATypeConcernsOneObject(t *testing.T) {
 	}
 	if _, err := gotype.NewConverter[*frail]().Convert(tree.Object); err == nil || !strings.Contains(err.Error(), "(*fragile).UnmarshalJSON") {
 		t.Errorf("conversion: %v", err)
+	}
+}
+
+// The errors of requests are those of client-go's dynamic client, with the server's message.
+func TestNew_ErrorsAreThoseOfTheServer(t *testing.T) {
+	s := stubserver.New(t)
+	ours, _, err := New(NewServer(s.RESTConfig(), s.Client(), nil), gotype.Of[*widget]{}, wire.Own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfigAndClient(s.RESTConfig(), s.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := source.Unstructured(client)
+	for name, reply := range map[string]stubserver.Reply{
+		"status":     stubserver.Respond(500, "application/json", stubserver.Refusal(500, "StorageReadError")),
+		"forbidden":  stubserver.Respond(403, "application/json", stubserver.Refusal(403, "Forbidden")),
+		"expired":    stubserver.Respond(410, "application/json", stubserver.Refusal(410, "Expired")),
+		"text":       stubserver.Respond(502, "text/plain", "no upstream"),
+		"not JSON":   stubserver.Respond(500, "application/json", "{"),
+		"no failure": stubserver.Respond(500, "application/json", `{"kind":"Status","apiVersion":"v1","status":"Success"}`),
+		"an object":  stubserver.Respond(500, "application/json", stubserver.SimilarWidget(0)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.Prepare(reply)
+			for verb, request := range map[string]func(source.Client) error{
+				"list":  func(c source.Client) error { _, err := c.List(t.Context(), widgets, "ns", metav1.ListOptions{}); return err },
+				"watch": func(c source.Client) error { _, err := c.Watch(t.Context(), widgets, "ns", metav1.ListOptions{}); return err },
+			} {
+				got, want := request(ours), request(theirs)
+				if got == nil || want == nil || got.Error() != want.Error() || apierrors.ReasonForError(got) != apierrors.ReasonForError(want) {
+					t.Errorf("%s:\n got %v\nwant %v", verb, got, want)
+				}
+			}
+		})
 	}
 }

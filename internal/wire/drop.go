@@ -21,9 +21,9 @@ type Drop struct {
 	below map[string]*Drop
 }
 
-// DropOf returns the fields that options of package dynamicclient, an []Option of it, leave out; nil if there are none. Package
-// dynamicclient sets it during initialisation. It must not be changed later.
-var DropOf func(options any) *Drop
+// DecodingOf returns the fields that options of package dynamicclient, an []Option of it, leave out, nil if there are none, and whether
+// objects share parts. Package dynamicclient sets it during initialisation. It must not be changed later.
+var DecodingOf func(options any) (*Drop, Sharing)
 
 // kept reports whether a field of metadata is never dropped.
 func kept(field string) bool {

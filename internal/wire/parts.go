@@ -34,7 +34,7 @@ func (t *Texts) Text(content []byte) string {
 	return text
 }
 
-// Parts is a table of parts of objects by their bytes in another format than JSON. It has parts of at most maxSharedText bytes that have
+// Parts is a table of parts of objects by their bytes. It has parts of at most maxSharedText bytes that have
 // been decoded at least twice, as far as there is room. It is safe for concurrent use.
 type Parts[T any] struct {
 	seed  maphash.Seed

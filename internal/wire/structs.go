@@ -134,9 +134,14 @@ func (b *builder) structList(l *List) bool {
 }
 
 // planner creates fills.
-type planner struct{ known map[reflect.Type]*fill }
+type planner struct {
+	known map[reflect.Type]*fill
+	parts func() *metaParts
+}
 
-func newPlanner() *planner { return &planner{map[reflect.Type]*fill{}} }
+func newPlanner() *planner {
+	return &planner{map[reflect.Type]*fill{}, sync.OnceValue(newMetaParts)}
+}
 
 // of returns the fill of type t.
 func (p *planner) of(t reflect.Type) fill {
@@ -166,10 +171,73 @@ func (p *planner) make(t reflect.Type) fill {
 	case t.Kind() == reflect.Interface && t.NumMethod() == 0:
 		return fillAny
 	}
-	if f := p.ofKind(t); f != nil {
-		return orNull(f)
+	f := p.ofKind(t)
+	switch {
+	case f == nil:
+		return fillByJSON
+	case t == reflect.TypeFor[*metav1.FieldsV1]():
+		f = fillShared(f, func() *Parts[*metav1.FieldsV1] { return p.parts().fields })
 	}
-	return fillByJSON
+	return orNull(f)
+}
+
+// ofMetadata returns the fill of a field of metav1.ObjectMeta.
+func (p *planner) ofMetadata(t reflect.Type) fill {
+	f := p.ofKind(t)
+	switch t {
+	case reflect.TypeFor[map[string]string](): // labels and annotations
+		f = fillShared(f, func() *Parts[map[string]string] { return p.parts().texts })
+	case reflect.TypeFor[[]metav1.OwnerReference]():
+		f = fillShared(f, func() *Parts[[]metav1.OwnerReference] { return p.parts().owners })
+	case reflect.TypeFor[[]string](): // finalizers
+		f = fillShared(f, func() *Parts[[]string] { return p.parts().finalizers })
+	default:
+		return p.of(t)
+	}
+	return orNull(f)
+}
+
+// partSlots is the number of slots of each table of metaParts. Empty, they use 32 KB.
+const partSlots = 1 << 9
+
+// metaParts are tables of parts of the metadata of objects of one type, for Shared.
+type metaParts struct {
+	texts      *Parts[map[string]string]
+	owners     *Parts[[]metav1.OwnerReference]
+	finalizers *Parts[[]string]
+	fields     *Parts[*metav1.FieldsV1]
+}
+
+func newMetaParts() *metaParts {
+	return &metaParts{
+		texts:      NewParts[map[string]string](partSlots),
+		owners:     NewParts[[]metav1.OwnerReference](partSlots),
+		finalizers: NewParts[[]string](partSlots),
+		fields:     NewParts[*metav1.FieldsV1](partSlots),
+	}
+}
+
+// fillShared is f, or sets the value to one with the same JSON that has been decoded before, if objects may have parts in common.
+func fillShared[T any](f fill, table func() *Parts[T]) fill {
+	return func(b *builder, v reflect.Value) bool {
+		if b.sharing == Own || b.below != nil {
+			return f(b, v)
+		}
+		b.next()
+		begin := b.pos
+		raw, ok := b.raw()
+		if !ok {
+			return false
+		}
+		end, into := b.pos, v.Addr().Interface().(*T)
+		*into, ok = table().Get(raw, func([]byte) (value T, ok bool) {
+			b.pos = begin
+			ok = f(b, v)
+			return *into, ok
+		})
+		b.pos = end
+		return ok
+	}
 }
 
 // ofKind returns the fill of a type without methods for JSON; nil if it is unusual.
@@ -592,7 +660,11 @@ func (p *planner) fields(t reflect.Type) structFields {
 	fields := make(structFields, len(candidates))
 	for name, all := range candidates {
 		if field := dominant(all); field != nil {
-			fields[name] = &structField{name: name, index: field.Index, at: len(fields), fill: p.of(field.Type)}
+			of := p.of
+			if t == reflect.TypeFor[metav1.ObjectMeta]() {
+				of = p.ofMetadata
+			}
+			fields[name] = &structField{name: name, index: field.Index, at: len(fields), fill: of(field.Type)}
 		}
 	}
 	return fields

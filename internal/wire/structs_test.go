@@ -176,7 +176,7 @@ var structTypes = map[string]reflect.Type{
 
 // structSettings returns settings for objects of a type.
 func structSettings(t reflect.Type) *Settings {
-	return &Settings{Tables: NewTables(Own), Into: NewStruct(t)}
+	return &Settings{Tables: NewTables(Shared), Into: NewStruct(t)}
 }
 
 // sameStruct fails t if the decoder of settings has another result than util/json. It reports whether data is
@@ -185,15 +185,59 @@ func sameStruct(t *testing.T, settings *Settings, data []byte) (ordinary bool) {
 	t.Helper()
 	want := reflect.New(settings.Into.(*Struct).of).Interface()
 	err := utiljson.Unmarshal(data, want)
-	var got any
-	ordinary = settings.decode(data, func(b *builder) (ok bool) {
-		got, ok = settings.Into.item(b, metav1.TypeMeta{})
-		return ok && b.done()
-	})
-	if ordinary && (err != nil || !identical(want, got)) {
-		t.Errorf("%v: %.2000s\n got %+v\nwant %+v, error %v", settings.Into.(*Struct).of, data, got, want, err)
+	for i, sharing := range []Sharing{Own, Shared, Shared, Shared} { // parts are shared when they have been decoded before
+		settings := *settings
+		settings.Sharing = sharing
+		got, ok := settings.Object(data)
+		if ok && (err != nil || !identical(want, any(got))) {
+			t.Errorf("%v: %.2000s\nshared: %t: got %+v\nwant %+v, error %v", settings.Into.(*Struct).of, data, sharing, got, want, err)
+		}
+		if i > 0 && ok != ordinary {
+			t.Errorf("%v: %.2000s\nordinary: %t, shared: %t", settings.Into.(*Struct).of, data, ordinary, ok)
+		}
+		ordinary = ok
 	}
 	return ordinary
+}
+
+// Equal parts of metadata are shared from the second time on, except those with fields to leave out.
+func TestStruct_SharesMetadata(t *testing.T) {
+	settings := structSettings(structTypes["metadata"])
+	decode := func(sharing Sharing, drop *Drop) *metav1.ObjectMeta {
+		settings.Sharing, settings.Drop = sharing, drop
+		object, ok := settings.Object([]byte(`{"kind":"A","apiVersion":"b/v1","metadata":{"name":"x","labels":{"a":"b","c":"d"},"annotations":{"a":"b"},"finalizers":["f"],
+			"ownerReferences":[{"uid":"u"}],"managedFields":[{"manager":"m","fieldsV1":{"f:a":{}}}]}}`))
+		if !ok {
+			t.Fatal("not ordinary")
+		}
+		return &object.(*metav1.PartialObjectMetadata).ObjectMeta
+	}
+	shared := func(a, b *metav1.ObjectMeta) []bool {
+		same := func(a, b map[string]string) bool { return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() }
+		return []bool{
+			same(a.Labels, b.Labels), same(a.Annotations, b.Annotations), &a.Finalizers[0] == &b.Finalizers[0],
+			&a.OwnerReferences[0] == &b.OwnerReferences[0], a.ManagedFields[0].FieldsV1 == b.ManagedFields[0].FieldsV1,
+		}
+	}
+	first := decode(Shared, nil)
+	second, third := decode(Shared, nil), decode(Shared, nil)
+	label := dropAll([][]string{{"metadata", "labels", "a"}})
+	for name, test := range map[string]struct {
+		got  *metav1.ObjectMeta
+		want []bool
+	}{
+		"once before": {first, make([]bool, 5)},
+		"shared":      {third, []bool{true, true, true, true, true}},
+		"own":         {decode(Own, nil), make([]bool, 5)},
+		"dropped":     {decode(Shared, label), []bool{false, true, true, true, true}},
+	} {
+		if got := shared(second, test.got); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+	if got := decode(Shared, label).Labels; len(got) != 1 {
+		t.Errorf("labels without one: %v", got)
+	}
 }
 
 // droppedOfKinds are paths of fields of kinds, also below values that are no objects.

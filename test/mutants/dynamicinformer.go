@@ -129,6 +129,8 @@ var ofDynamicinformer = []table{
 		{"owners that have released their leases are still listed", "users.remove", drop("delete(u.owners, name)")},
 	}},
 	{"internal/form", "dynamicinformer", []mutant{
+		{"metadata is shared in spite of the options", "Metadata.Client", replace("c.sharing == wire.Shared", "true")},
+		{"parts of Go types are shared in spite of the options", "Typed.Client", replace("typed.New(c.typed, t.Of, c.sharing)", "typed.New(c.typed, t.Of, true)")},
 		{"fields are not left out of Go types", "NewClients", replace("typed.NewServer(cfg, httpClient, drop)", "typed.NewServer(cfg, httpClient, nil)")},
 		{"fields are not left out of metadata", "NewClients", replace("typed.Metadata(c.Metadata, cfg, httpClient, drop)", "typed.Metadata(c.Metadata, cfg, httpClient, nil)")},
 		{"a factory without a metadata client accepts WithMetadataOnly", "Metadata.Check", never("source.Metadata(c.Metadata) == nil")},
@@ -204,6 +206,8 @@ var ofDynamicinformer = []table{
 		{"a response that is not a list is a typed list", "decoder.list", never(`response.Kind != "" && !isList`)},
 	}},
 	{"internal/typed", "internal/typed", []mutant{
+		{"errors of a typed list have no message of the server", "direct.List", replace("result.Error()", "error(nil)")},
+		{"objects of a Go type share parts with a transform", "direct.next", replace("c.transformed.Load()", "false")},
 		{"a typed list has no version", "decoder.list", drop("ListMeta: response.ListMeta")},
 		{"{} is a typed list", "decoder.list", never(`response.Kind == "" && response.Items == nil`)},
 		{"items of a typed list of built-in types have no kind", "decoder.decode", never("kind.GroupVersionKind().Empty()")},
