@@ -207,8 +207,14 @@ func TestNew_ErrorsAreThoseOfTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.Prepare(reply)
 			for verb, request := range map[string]func(source.Client) error{
-				"list":  func(c source.Client) error { _, err := c.List(t.Context(), widgets, "ns", metav1.ListOptions{}); return err },
-				"watch": func(c source.Client) error { _, err := c.Watch(t.Context(), widgets, "ns", metav1.ListOptions{}); return err },
+				"list": func(c source.Client) error {
+					_, err := c.List(t.Context(), widgets, "ns", metav1.ListOptions{})
+					return err
+				},
+				"watch": func(c source.Client) error {
+					_, err := c.Watch(t.Context(), widgets, "ns", metav1.ListOptions{})
+					return err
+				},
 			} {
 				got, want := request(ours), request(theirs)
 				if got == nil || want == nil || got.Error() != want.Error() || apierrors.ReasonForError(got) != apierrors.ReasonForError(want) {
