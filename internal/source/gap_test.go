@@ -723,11 +723,7 @@ func TestResumableWatch_PausesGrowWhileWatchesSendOneEvent(t *testing.T) {
 						return server, nil
 					}
 					server.Action(event.Type, event.Object.DeepCopyObject())
-					if lasts := time.Duration(lasting.Load()); lasts > 0 {
-						time.AfterFunc(lasts, server.Stop)
-					} else {
-						go server.Stop()
-					}
+					time.AfterFunc(max(time.Duration(lasting.Load()), time.Nanosecond), server.Stop)
 					return server, nil
 				}
 				s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})

@@ -20,10 +20,12 @@ func TestSharing_NotWithATransform(t *testing.T) {
 	list := &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{object, object}}
 	list.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList"))
 	metadata := func(t *testing.T, s *stubserver.Server) (source.Client, *atomic.Bool) {
+		t.Helper()
 		_, ours := metadataClients(t, s)
 		return Sharing(ours)
 	}
 	ofType := func(t *testing.T, s *stubserver.Server) (source.Client, *atomic.Bool) {
+		t.Helper()
 		client, transformed, err := New(NewServer(s.RESTConfig(), s.Client(), nil), gotype.Of[*widget]{}, wire.Shared)
 		if err != nil {
 			t.Fatal(err)
