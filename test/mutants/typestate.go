@@ -72,7 +72,7 @@ var ofTypestate = []table{
 		{"a return from gone is the same type", "Snapshot.replacedBy", drop("s.Serving == source.Gone")},
 		{"a restored CRD is the same type", "Snapshot.replacedBy", drop("s.Evidence.Kind == discovery.CRDDeleted")},
 		{"another backing is the same type", "Snapshot.movedTo", never("old.Backing != res.Backing")},
-		{"a service that becomes known has served the objects", "Snapshot.mayHaveMovedTo", never(`old.Service == "" && res.Service != ""`)},
+		{"a service that becomes known has served the objects", "Snapshot.mayHaveMovedTo", never(`old.Backing == discovery.BackingAggregated && old.Service == "" && res.Service != ""`)},
 		{"a server that becomes known has served the objects", "Snapshot.serve", never("s.mayHaveMovedTo(res)")},
 		{"a watch that a list of its namespace has replaced still fails", "State.Failed", drop(`next.endWatchIn(namespaceOf(err, ""))`)},
 		{"a list of a namespace replaces the watch of another", "Snapshot.endWatchIn", never(`namespaceOf(s.Watch.Err, "") != namespace`)},
