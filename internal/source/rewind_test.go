@@ -487,14 +487,17 @@ func TestRewind_IsFoundByTheListOfANamespace(t *testing.T) {
 		time.Sleep(time.Minute)
 		var expire atomic.Bool
 		expire.Store(true)
+		written := make(chan struct{})
 		w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
 			if req.Verb == "watch" && expire.Swap(false) {
+				<-written // otherwise the list may have the object as it was at the backup
 				return apierrors.NewResourceExpired("too old")
 			}
 			return nil
 		})
 		w.cluster.Restore(backup)
 		w.setColor("a", "green") // with the version of the lost state
+		close(written)
 		w.expect("restored", "delete b red", "update a blue to a green")
 	})
 }
