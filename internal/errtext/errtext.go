@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -182,18 +183,14 @@ func bodiesIn(status *metav1.Status) (bodies []string) {
 	return bodies
 }
 
-// isBody reports whether cause has a body that may be an object. A sentence or HTML page of a proxy
-// is not an object, and useful to display.
+// mayHaveObject matches a text that may have an object, or a part of one, in JSON or YAML. It also matches pages
+// with style sheets.
+var mayHaveObject = regexp.MustCompile(`(?m)\{|^\s*\[|^[\s-]*["']?(apiVersion|kind|metadata|spec|status|data|stringData|items)["']?\s*:`)
+
+// isBody reports whether cause has a body that may have an object. A sentence or HTML page of a proxy
+// does not have one, and is useful to display.
 func isBody(cause *metav1.StatusCause) bool {
-	if cause.Type != metav1.CauseTypeUnexpectedServerResponse {
-		return false
-	}
-	text := strings.TrimSpace(cause.Message)
-	if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
-		return true
-	}
-	text = "\n" + text
-	return strings.Contains(text, "\napiVersion:") || strings.Contains(text, "\nkind:")
+	return cause.Type == metav1.CauseTypeUnexpectedServerResponse && mayHaveObject.MatchString(cause.Message)
 }
 
 // hide returns text without body, in quotes or without quotes.

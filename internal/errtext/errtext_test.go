@@ -64,6 +64,9 @@ func TestClean_HidesBodiesAndKeepsWhatTheErrorIs(t *testing.T) {
 		{"403 with a body", serverSaid(403, body), apierrors.IsForbidden, "a body that is not shown"},
 		{"503 with a body", serverSaid(503, " "+body), apierrors.IsServiceUnavailable, "the server is currently unable to handle the request"},
 		{"500 with YAML", serverSaid(500, "metadata: {}\nkind: Secret\npassword: c2VjcmV0"), apierrors.IsInternalError, "an error on the server (a body that is not shown) has prevented the request from succeeding"},
+		{"500 with YAML that has only data", serverSaid(500, "\n  data:\n    password: c2VjcmV0"), apierrors.IsInternalError, "an error on the server (a body that is not shown) has prevented the request from succeeding"},
+		{"500 with a body in a sentence", serverSaid(500, "upstream error: "+body), apierrors.IsInternalError, "an error on the server (a body that is not shown) has prevented the request from succeeding"},
+		{"500 with a body in a page", serverSaid(500, "<html><pre>"+body+"</pre></html>"), apierrors.IsInternalError, "an error on the server (a body that is not shown) has prevented the request from succeeding"},
 		{"500 with a body, wrapped", fmt.Errorf("again: %w", serverSaid(500, body)), apierrors.IsInternalError, "again: an error on the server (a body that is not shown) has prevented the request from succeeding"},
 		{"a Status that quotes", apierrors.NewInternalError(runtime.NewMissingKindErr(body)), apierrors.IsInternalError, "Internal error occurred: Object 'Kind' is missing in 'a body that is not shown'"},
 	} {

@@ -254,7 +254,7 @@ func (p *planner) ofKind(t reflect.Type) fill {
 	case reflect.Float64:
 		return fillFloat
 	case reflect.Pointer:
-		return fillPointer(p.of(t.Elem()))
+		return p.ofPointer(t)
 	case reflect.Slice:
 		if t.Elem().Kind() != reflect.Uint8 { // bytes are base64
 			return fillSlice(t, p.of(t.Elem()))
@@ -419,14 +419,6 @@ func fillAny(b *builder, v reflect.Value) bool {
 		v.Set(reflect.ValueOf(decoded.any))
 	}
 	return ok
-}
-
-func fillPointer(elem fill) fill {
-	return func(b *builder, v reflect.Value) bool {
-		to := reflect.New(v.Type().Elem())
-		v.Set(to)
-		return elem(b, to.Elem())
-	}
 }
 
 // each consumes the array or the object at pos, and calls one for each element or member.

@@ -151,11 +151,11 @@ func (a *aggregated) end(ctx context.Context) error {
 	if a.behind != nil {
 		for _, typ := range a.world.Types() {
 			deleted := a.behind.client.Resource(definitions).Delete(ctx, a.behind.definitionName(typ), metav1.DeleteOptions{})
-			err = errors.Join(err, client404(deleted))
+			err = errors.Join(err, ignoreNotFound(deleted))
 		}
 	}
 	deleted := a.client.Resource(services).Namespace("default").Delete(ctx, a.service(), metav1.DeleteOptions{})
-	err = errors.Join(err, client404(deleted))
+	err = errors.Join(err, ignoreNotFound(deleted))
 	for _, f := range slices.Backward(a.close) {
 		f()
 	}
@@ -245,7 +245,7 @@ func (a *aggregated) giveBackOnce(ctx context.Context) error {
 	a.world.move(time.Now())
 	for _, version := range allVersions {
 		err := a.client.Resource(apiServices).Delete(ctx, version+"."+a.world.Group, metav1.DeleteOptions{})
-		if client404(err) != nil {
+		if ignoreNotFound(err) != nil {
 			return err
 		}
 	}
@@ -258,7 +258,7 @@ func (a *aggregated) giveBackOnce(ctx context.Context) error {
 	return nil
 }
 
-// down makes the aggregated server respond 503, and breaks its watches. If it is not down, it does the opposite, and returns when
+// setDown makes the aggregated server respond 503, and breaks its watches. If it is not down, it does the opposite, and returns when
 // the API servers send requests again.
 func (a *aggregated) setDown(ctx context.Context, down bool) error {
 	if down == (a.up != nil) {
@@ -283,7 +283,7 @@ func (a *aggregated) touch(ctx context.Context) error {
 	for _, version := range allVersions {
 		annotation := fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":%q}}}`, time.Now().Format(time.RFC3339Nano))
 		_, err := a.client.Resource(apiServices).Patch(ctx, version+"."+a.world.Group, types.MergePatchType, annotation, metav1.PatchOptions{})
-		if client404(err) != nil {
+		if ignoreNotFound(err) != nil {
 			return err
 		}
 	}

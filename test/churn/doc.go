@@ -1,7 +1,7 @@
 // Package churn tests a program that watches Kubernetes objects with random operations against
 // real API servers, and compares what the program has shown with a model.
 //
-//	cfg := churn.Config{Servers: []*rest.Config{server}, Subject: mirror.New}
+//	cfg := churn.Config{Servers: []*rest.Config{server}, Subject: mirror.New, Patience: 2 * time.Minute}
 //	result, err := churn.Run(ctx, cfg, churn.Generate(seed, mirror.Profile()))
 //	…
 //	if result.Failed() {
@@ -25,35 +25,36 @@
 // package mirror is an example: a small controller.
 //
 // The types are t1 and t2, in versions v1 and v1beta1 of a group that each run has for itself: a program must take its resources as
-// parameters ([World.Resource]). It starts before they exist. It may only read: what it writes to the objects and CRDs of a run
-// is not in the world. The histories of client-go's own informers break [Unique] and [Generations], since an object that is replaced while
-// no watch is open is an update to them: for these, a subject compares only what it has at rest.
+// parameters ([World.Resource]). It starts before they exist. Their objects are those of [Thing]. A program may only read them: what it writes to the
+// objects and CRDs of a run is not in the world. A controller that writes must write objects of another group, with names that no other run uses, and
+// delete them; or it writes to memory, as package mirror does. The histories of client-go's own informers break [Unique] and [Generations], since an
+// object that is replaced while no watch is open is an update to them: for these, a subject compares only what it has at rest.
 //
-// The model is what the [World] says:
+// What a program must have follows from the [World]:
 //
-//   - of the [Event] values of a handler, at any time ([CheckHistory]): each object is added,
+//   - The [Event] values of a handler, at any time ([CheckHistory]): each object is added,
 //     updated and deleted in this order, with states that it had, in their order; nothing is deleted
 //     without a cause; all objects of a type are deleted before the first one of another type with
 //     its name is added; a removed handler is not called. Between two times at rest in which the subject does not list a type, and
-//     the type does not move, a handler gets each state. [Invariant] has all;
-//   - of caches, states and waits at rest, which is within [Config.Patience] after all faults have
-//     ended: they are equal to the server. Permissions that are revoked stay revoked; if there are none, several servers
-//     still alternate;
-//   - of watches, as the client gets them: each begins at a version that the client has got in its namespaces, and
-//     none is left after a release. Their bookmarks are true, and they send what was written, without a gap: this is
-//     about the servers and the proxy, and not about watches that a fault garbles;
-//   - of goroutines: none of the subject is left after its end. They have the label of their run.
+//     the type does not move, a handler gets each state. The values of [Invariant] are all that is checked.
+//   - At rest, caches, states and waits must match the server. The subject must be at rest within [Config.Patience] after all
+//     faults have ended. Permissions that are revoked stay revoked. Requests alternate between servers also then, if no permission is revoked.
+//   - Each watch, as the client gets it, begins at a version that the client has got in its namespaces, and
+//     none is left after a release. Two more checks concern servers and proxy, and no watch that a fault garbles: the version
+//     of a bookmark is not below that of an event before it, and below that of all events after it; and a watch sends all that was written.
+//   - No goroutine of the subject is left after its end. They have the label of their run.
 //
 // An operation that a server does not support is skipped. The embedded server has no Namespace objects and no APIServices, so
-// move, return, down, up, newnamespace, label and endnamespace have no effect there. They need kube-apiserver and, for the first
-// four, [Config.Aggregated]: another API server, to which the APIServices of the group lead. Its objects are other objects than those
-// of the CRDs, with other UIDs, also if their names are equal: a handler gets the deletions of the ones before the
-// first of the others is added, unless a set of namespaces is listed while the types move: then each namespace may be of another
-// server. While the aggregated server is down, caches keep what they have, and no state is synced.
+// move, return, down, up, newnamespace, label and endnamespace have no effect there. They need kube-apiserver without the namespace controller,
+// as in envtest, and, for the first four, [Config.Aggregated]: another API server, to which the APIServices of the group lead. It has its own
+// objects, with other UIDs, also if their names are equal. A handler must get the deletions of the old objects before the first addition of a
+// new one. There is one exception: if a set of namespaces is listed during a move, each namespace may come from another server. While the aggregated server is
+// down, caches keep what they have, and no state is synced.
 //
 // A script that fails can be shortened ([Shortest]): parts of a script are scripts, since an operation
 // that has nothing to do is skipped. A run is not deterministic, as the order of requests of the
 // subject is not, and neither is the time that servers take.
 //
-// The package knows nothing of the informers that it tests.
+// The package does not import the informers that it tests. The operations on leases, handlers and Follow are for those of package
+// dynamicinformer: other subjects ignore them.
 package churn

@@ -14,7 +14,7 @@ import (
 // The controller of package mirror under random operations and faults, on the server of a test.
 func Example() { //nolint:testableexamples // the example requires a server
 	ctx, server := context.Background(), &rest.Config{} // of the embedded server, for example
-	cfg := churn.Config{Servers: []*rest.Config{server}, Subject: mirror.New, Patience: 30 * time.Second}
+	cfg := churn.Config{Servers: []*rest.Config{server}, Subject: mirror.New, Patience: 2 * time.Minute}
 	for seed := range uint64(10) {
 		result, err := churn.Run(ctx, cfg, churn.Generate(seed, mirror.Profile()))
 		if err != nil {

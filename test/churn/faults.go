@@ -71,15 +71,21 @@ func kindsOfFaults() []string { return slices.Sorted(maps.Keys(faultKinds)) }
 const (
 	everyType       = "all"         // all types of a run
 	everyDefinition = "definitions" // CRDs
+	everyDocument   = "discovery"   // discovery documents
 	everyNamespace  = "namespaces"  // Namespace objects
 )
 
 var ofDefinitions = faultproxy.Resource(definitions.Group, definitions.Resource)
 
-// ofType matches requests for objects of a type, for those of all types, or for Namespace objects.
+// ofType matches requests for objects of a type, for those of all types, for Namespace objects, CRDs or discovery documents.
 func (r *run) ofType(typ string) faultproxy.Match {
-	if typ == everyNamespace {
+	switch typ {
+	case everyNamespace:
 		return faultproxy.Resource(namespaces.Group, namespaces.Resource)
+	case everyDefinition:
+		return ofDefinitions
+	case everyDocument:
+		return faultproxy.AnyDiscovery()
 	}
 	return func(req faultproxy.Request) bool {
 		return req.Group == r.world.Group && (typ == everyType || req.Resource == r.world.Resource(typ, "").Resource)
@@ -92,6 +98,7 @@ func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
 	if !known {
 		return nil, nil, fmt.Errorf("churn: %s: there is no fault of this kind; there are %v", op, kindsOfFaults())
 	}
+	hides, discovery := concerns(op)
 	match := f.ofType(op.Arg("type"))
 	switch {
 	case slices.Equal(kind.verbs, discoveryOnly):
@@ -100,10 +107,10 @@ func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
 		match = ofDefinitions
 	case kind.verbs != nil:
 		match = faultproxy.All(match, faultproxy.Verb(kind.verbs...))
-	case op.With["verb"] != "":
+	case op.With["verb"] != "" && !discovery:
 		match = faultproxy.All(match, faultproxy.Verb(op.List("verb")...))
 	}
-	if namespace := op.With["namespace"]; namespace != "" && !slices.Equal(kind.verbs, discoveryOnly) && !slices.Equal(kind.verbs, definitionsOnly) {
+	if namespace := op.With["namespace"]; namespace != "" && !hides && !discovery {
 		match = faultproxy.All(match, faultproxy.Namespace(namespace))
 	}
 	var fault faultproxy.Fault
@@ -115,6 +122,9 @@ func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
 	default:
 		fault = faultproxy.StaleGroup(f.group)
 	}
+	if fault == nil { // of a bandwidth without limit
+		fault = func(next http.Handler) http.Handler { return next }
+	}
 	if times := number(op.With["times"], 0); times > 0 {
 		fault = faultproxy.Times(times, fault)
 	}
@@ -122,6 +132,19 @@ func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
 		fault = faultproxy.Share(share, fault)
 	}
 	return match, fault, nil
+}
+
+// concerns reports whether the fault of an operation concerns requests for CRDs, or those for discovery documents.
+func concerns(op Op) (definitions, discovery bool) {
+	verbs, typ := faultKinds[op.With["kind"]].verbs, op.Arg("type")
+	definitions = slices.Equal(verbs, definitionsOnly)
+	discovery = slices.Equal(verbs, discoveryOnly)
+	switch {
+	case definitions, discovery:
+		return definitions, discovery
+	default:
+		return typ == everyDefinition, typ == everyDocument
+	}
 }
 
 func number(text string, otherwise int) int {
@@ -135,7 +158,7 @@ func milliseconds(op Op) time.Duration {
 	return time.Duration(number(op.With["ms"], 100)) * time.Millisecond
 }
 
-// Faults are the active faults of a proxy, by name. Its methods are called one at a time.
+// Faults are the active faults of a proxy, by name. Its methods are not safe for concurrent use.
 type Faults struct {
 	proxy  *faultproxy.Proxy
 	group  string
@@ -158,22 +181,22 @@ func NewFaults(proxy *faultproxy.Proxy, group string, ofType func(typ string) fa
 	return &Faults{proxy: proxy, group: group, ofType: ofType, active: map[string]activeFault{}}
 }
 
-// Inject injects the fault of an operation with the verb [Fault]. It replaces the fault with that name.
+// Inject injects the fault of an operation with the verb [Fault]. It replaces the fault with that name. The fault stays until [Faults.Heal],
+// also after ctx has ended. The error is that of an unknown kind.
 func (f *Faults) Inject(ctx context.Context, op Op) error {
 	match, fault, err := f.fault(op)
 	if err != nil {
 		return err
 	}
 	f.inject(ctx, op.Arg("name"), match, fault)
-	verbs := faultKinds[op.With["kind"]].verbs
-	hides := slices.Equal(verbs, definitionsOnly)
+	hides, discovery := concerns(op)
 	if slices.Contains(garblingKinds, op.With["kind"]) {
 		f.count(op.Arg("name"), &f.garbling)
 	}
 	if hides {
 		f.count(op.Arg("name"), &f.hiding)
 	}
-	if hides || slices.Equal(verbs, discoveryOnly) {
+	if hides || discovery {
 		f.active[op.Arg("name")] = activeFault{f.active[op.Arg("name")].remove, true}
 	}
 	return nil
@@ -186,8 +209,8 @@ func (f *Faults) count(name string, active *atomic.Int64) {
 	f.active[name] = activeFault{remove: func() { remove(); active.Add(-1) }}
 }
 
-// ConcernDiscovery reports whether an active fault concerns requests for discovery documents or CRDs.
-func (f *Faults) ConcernDiscovery() bool {
+// concernDiscovery reports whether an active fault concerns requests for discovery documents or CRDs.
+func (f *Faults) concernDiscovery() bool {
 	for _, fault := range f.active {
 		if fault.discovery {
 			return true
@@ -196,11 +219,11 @@ func (f *Faults) ConcernDiscovery() bool {
 	return false
 }
 
-// Garble reports whether an active fault changes the frames of watches.
-func (f *Faults) Garble() bool { return f.garbling.Load() > 0 }
+// garble reports whether an active fault changes the frames of watches. It may be called concurrently with other methods.
+func (f *Faults) garble() bool { return f.garbling.Load() > 0 }
 
-// Hide reports whether an active fault concerns requests for CRDs.
-func (f *Faults) Hide() bool { return f.hiding.Load() > 0 }
+// hide reports whether an active fault concerns requests for CRDs. It may be called concurrently with other methods.
+func (f *Faults) hide() bool { return f.hiding.Load() > 0 }
 
 // inject injects a fault. When it is healed, the connections of the requests that match, which
 // the fault may have changed, break: otherwise, a request that hangs would do so for ever.
@@ -209,9 +232,6 @@ func (f *Faults) inject(ctx context.Context, name string, match faultproxy.Match
 	healed, cut := context.WithCancel(context.WithoutCancel(ctx)) // of all requests
 	remove := f.proxy.Inject(match, func(next http.Handler) http.Handler {
 		faulty := fault(next)
-		if faulty == nil {
-			faulty = next
-		}
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			inner, cancel := context.WithCancelCause(req.Context())
 			defer cancel(nil)

@@ -1,6 +1,7 @@
 package churn
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -29,8 +30,8 @@ func TestFaults_KnowWhatIsActive(t *testing.T) {
 	}
 	is := func(when string, hide, garble, discovery bool) {
 		t.Helper()
-		if f.Hide() != hide || f.Garble() != garble || f.ConcernDiscovery() != discovery {
-			t.Errorf("%s: Hide %t, Garble %t, ConcernDiscovery %t", when, f.Hide(), f.Garble(), f.ConcernDiscovery())
+		if f.hide() != hide || f.garble() != garble || f.concernDiscovery() != discovery {
+			t.Errorf("%s: Hide %t, Garble %t, ConcernDiscovery %t", when, f.hide(), f.garble(), f.concernDiscovery())
 		}
 	}
 	is("at first", false, false, false)
@@ -45,4 +46,34 @@ func TestFaults_KnowWhatIsActive(t *testing.T) {
 	inject("three", "breakdefinitions")
 	f.Heal("")
 	is("all is healed", false, false, false)
+}
+
+func TestFaults_ABandwidthOfZeroIsNoLimit(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	proxy, err := faultproxy.Start(server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := proxy.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	f := NewFaults(proxy, "example.com", func(string) faultproxy.Match { return nil })
+	op, err := ParseOp("fault f1 t1 kind=bandwidth at=0 times=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Inject(t.Context(), op); err != nil {
+		t.Fatal(err)
+	}
+	defer f.Heal("")
+	response, err := server.Client().Get(proxy.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusNotFound {
+		t.Errorf("status %d, error %v", response.StatusCode, err)
+	}
 }

@@ -3,17 +3,19 @@ package churn
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 )
 
 // Profile is what a generator of scripts may use.
 type Profile struct {
-	// Length is the number of operations. Zero is 120.
+	// Length is the least number of operations, unless Without leaves none out of which a script can be made. Zero is 120. Scenarios are added
+	// whole, and settle is the last operation, so that a script may have more.
 	Length int
 	// Types is the number of types. Zero is 2.
 	Types int
-	// Servers is the number of API servers behind the address.
+	// Servers is the number of [Config.Servers]. With more than one, the verb alternate is allowed.
 	Servers int
 	// Restore allows the verbs backup and restore.
 	Restore bool
@@ -40,7 +42,11 @@ func Generate(seed uint64, p Profile) Script {
 	scenario, kinds := seed*uint64(slots), g.kinds()
 	perSlot := (len(kinds) + slots*seedsOfAllKinds - 1) / (slots * seedsOfAllKinds)
 	kind := seed * uint64(slots*perSlot)
-	for next := len(g.script); len(g.script) < p.Length; {
+	next, before := len(g.script), 0
+	for idle := 0; len(g.script) < p.Length && idle < maxIdle; idle++ {
+		if len(g.script) > before {
+			idle, before = 0, len(g.script)
+		}
 		if len(g.script) < next {
 			g.next()
 			continue
@@ -81,6 +87,9 @@ func (g *generator) scenario(number uint64) {
 
 // scenarioEvery is the number of operations from the beginning of one scenario to that of the next.
 const scenarioEvery = 30
+
+// maxIdle is how often in a row the generator may choose only what the profile leaves out.
+const maxIdle = 1000
 
 // seedsOfAllKinds is the number of successive seeds whose scripts have all kinds of faults that the profile allows.
 const seedsOfAllKinds = 12
@@ -181,7 +190,7 @@ func (g *generator) next() {
 		below int
 		add   func()
 	}{
-		{46, g.object1},
+		{46, g.changeObject},
 		{49, g.gap},
 		{56, g.definition},
 		{65, g.subject},
@@ -240,8 +249,8 @@ func (g *generator) restart() {
 	}
 }
 
-// object1 adds an operation on one object, which usually has an effect.
-func (g *generator) object1() {
+// changeObject adds an operation on one object, which usually has an effect.
+func (g *generator) changeObject() {
 	typ, object := g.typ(), g.object()
 	args := []string{typ, object}
 	if g.IntN(12) == 0 {
@@ -294,7 +303,7 @@ func (g *generator) held(typ string) {
 	g.add(Create, args, "color", g.color())
 	g.add(Hold, args)
 	g.add(Terminate, []string{typ})
-	g.object1()
+	g.changeObject()
 	g.add(Settle, nil)
 	g.add(Free, args)
 }
@@ -309,7 +318,7 @@ func (g *generator) absence(typ string) {
 		g.handle(lease)
 	}
 	for range g.IntN(3) {
-		g.object1()
+		g.changeObject()
 	}
 	if g.IntN(4) > 0 {
 		g.add(Settle, nil)
@@ -341,15 +350,23 @@ func (g *generator) acquire(lease, typ string, fixed ...string) {
 	case 4, 5:
 		with["packed"] = "yes"
 	}
-	var params []string
+	given := map[string]string{}
 	for i := 0; i+1 < len(fixed); i += 2 {
-		with[fixed[i]] = fixed[i+1]
+		given[fixed[i]] = fixed[i+1]
 	}
+	if _, names := given["namespaces"]; names { // a lease has no labeled namespaces besides
+		with["labeled"] = ""
+	}
+	if given["labeled"] != "" {
+		with["namespaces"] = ""
+	}
+	maps.Copy(with, given)
+	if with["namespaces"] != "" {
+		g.set = lease
+	}
+	var params []string
 	for _, key := range Verbs[Acquire].With {
 		params = append(params, key, with[key])
-	}
-	if with["namespaces"] != "" {
-		g.set, with["labeled"] = lease, ""
 	}
 	g.add(Acquire, []string{lease, typ}, params...)
 }
@@ -405,7 +422,7 @@ func (g *generator) gap() {
 	g.add(Fault, []string{closed, typ}, "kind", pick(g, "fail", "hang"), "verb", "watch")
 	g.add(Cut, []string{typ})
 	for range 1 + g.IntN(4) {
-		g.object1()
+		g.changeObject()
 	}
 	g.add(pick(g, Delete, Replace), []string{typ, object})
 	if g.IntN(4) > 0 {
@@ -439,13 +456,16 @@ func (g *generator) kinds() []string {
 // inject injects a fault of this kind.
 func (g *generator) inject(kind string) {
 	g.names++
-	name, typ := fmt.Sprintf("f%d", g.names), pick(g, g.typ(), g.typ(), everyType)
+	name, typ := fmt.Sprintf("f%d", g.names), pick(g, g.typ(), g.typ(), g.typ(), everyType, everyDefinition)
+	if faultKinds[kind].verbs == nil && g.IntN(6) == 0 {
+		typ = everyDocument
+	}
 	g.faults = append(g.faults, name)
 	g.add(Fault, []string{name, typ}, append(g.faultOf(kind), "namespace", g.sometimes(6, g.namespace()))...)
-	switch verbs := faultKinds[kind].verbs; {
-	case slices.Equal(verbs, definitionsOnly):
+	switch definitions, discovery := concerns(NewOp(Fault, []string{name, typ}, "kind", kind)); {
+	case definitions:
 		g.add(Cut, []string{everyDefinition}) // only the next watch, and the list before it, notice the fault
-	case g.IntN(2) == 0 && !slices.Equal(verbs, discoveryOnly):
+	case g.IntN(2) == 0 && !discovery:
 		g.add(Cut, []string{typ})
 	}
 }
@@ -486,7 +506,7 @@ func (g *generator) permission() {
 	}
 	g.add(Forbid, []string{typ}, "namespace", namespace)
 	for range g.IntN(5) {
-		g.object1()
+		g.changeObject()
 	}
 	if g.IntN(2) == 0 {
 		g.add(Pause, []string{"300ms"})

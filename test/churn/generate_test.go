@@ -173,3 +173,29 @@ func TestGenerate_KeepsToTheProfile(t *testing.T) {
 		}
 	}
 }
+
+func TestGenerate_LeasesHaveOneKindOfNamespaces(t *testing.T) {
+	named, labeled := 0, 0
+	for seed := range uint64(300) {
+		for _, op := range churn.Generate(seed, churn.Profile{Namespaces: true}) {
+			switch {
+			case op.With["namespaces"] != "" && op.With["labeled"] != "":
+				t.Fatalf("seed %d: %v", seed, op)
+			case op.With["namespaces"] != "":
+				named++
+			case op.With["labeled"] != "":
+				labeled++
+			}
+		}
+	}
+	if named == 0 || labeled == 0 {
+		t.Errorf("%d leases with names, %d with a label", named, labeled)
+	}
+}
+
+func TestGenerate_EndsIfNothingIsAllowed(t *testing.T) {
+	script := churn.Generate(1, churn.Profile{Without: slices.Collect(maps.Keys(churn.Verbs))})
+	if len(script) != 1 || script[0].Verb != churn.Settle {
+		t.Errorf("%v", script)
+	}
+}

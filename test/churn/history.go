@@ -40,13 +40,14 @@ func (e Event) String() string {
 	return fmt.Sprintf("%s %v", e.Kind, e.New)
 }
 
-// Recorder is a [cache.ResourceEventHandler] that records its calls. Its methods are safe for
-// concurrent use.
+// Recorder is a [cache.ResourceEventHandler] that records its calls. Its fields must be set before it is added to an
+// informer, and not be changed. Its methods are safe for concurrent use.
 type Recorder struct {
 	View View
 	// Since is when the handler was added. Zero is before the first operation.
 	Since time.Time
-	// Called is called in each call, after the event has been recorded. It may be nil.
+	// Called is called in each call, in its goroutine, after the event has been recorded. N is the number of the call, beginning with 1. It
+	// may block and panic. It may be nil.
 	Called func(n int)
 
 	mu      sync.Mutex
@@ -99,9 +100,9 @@ func (r *Recorder) record(e Event) {
 	}
 }
 
-// Removed tells the recorder that its handler has been removed. Running is the number of calls
-// that may have begun before, and not have been recorded yet; it is zero during a call, since a handler has one call at a
-// time. Only the first call counts, and a later one with a smaller number.
+// Removed records that the handler was removed: calls after that are violations. Running is the number of calls that may have begun
+// before, and have not been recorded yet: 1 if a call may be in progress, and 0 after the informer has ended. While a call that was recorded is in
+// progress, there is no other, and Removed takes 0. A second call of Removed has an effect only with a smaller number.
 func (r *Recorder) Removed(running int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +124,8 @@ func (r *Recorder) History() []Event {
 	return append([]Event(nil), r.events...)
 }
 
-// Check returns the violations in the history so far.
+// Check returns the violations in the history so far. Call it from [Subject.AtRest] and [Subject.Stop]: at another time, the world may not
+// have a write yet whose event the handler has got.
 func (r *Recorder) Check(w *World) []Violation {
 	r.mu.Lock()
 	late, until := append([]Event(nil), r.late...), r.until

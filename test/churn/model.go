@@ -408,7 +408,7 @@ func before(a, b string) bool {
 	return errX == nil && errY == nil && x < y
 }
 
-// Want returns what a view must have at rest: the selected objects of the world, by key.
+// Want returns what a view must have at rest: the selected objects of the world, by key. It does not depend on View.Version.
 func (w *World) Want(v View) map[string]Observation {
 	want := map[string]Observation{}
 	for _, o := range w.Objects(v.Type) {
@@ -419,8 +419,9 @@ func (w *World) Want(v View) map[string]Observation {
 	return want
 }
 
-// Compare returns the differences between what a view must have and what the subject has. The
-// name says where it has it.
+// Compare returns the differences between what a view must have and what the subject has: in UIDs, resourceVersions, contents, colors and
+// deletionTimestamps, and each [Observation] with a Problem. It does not compare versions of the API. The name says where the subject has it. A
+// subject whose state is not objects compares it with [World.Objects], and returns violations with [Equal] or with invariants of its own.
 func Compare(name string, want, has map[string]Observation) []Violation {
 	var found []Violation
 	keys := maps.Clone(want)

@@ -166,7 +166,7 @@ func (w *writer) finalize(ctx context.Context, name string) error {
 		}
 		unstructured.RemoveNestedField(obj.Object, "spec", "finalizers")
 		_, err = client.Update(ctx, obj, metav1.UpdateOptions{}, "finalize")
-		return false, client404(err)
+		return false, ignoreNotFound(err)
 	})
 }
 
@@ -176,7 +176,7 @@ func (w *writer) endNamespaces(ctx context.Context) error {
 	names := slices.Collect(maps.Keys(w.world.namespaces))
 	w.world.mu.Unlock()
 	for _, name := range names {
-		if err := w.client.Resource(namespaces).Delete(ctx, name, metav1.DeleteOptions{}); client404(err) != nil && !apierrors.IsConflict(err) {
+		if err := w.client.Resource(namespaces).Delete(ctx, name, metav1.DeleteOptions{}); ignoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 			return err
 		}
 		if err := w.finalize(ctx, name); err != nil {

@@ -20,25 +20,25 @@ type Parameter struct {
 var Parameters = map[string]Parameter{
 	// of types and objects
 	"scope":      oneOf("the scope of the CRD; without it, Namespaced", "Namespaced", "Cluster"),
-	"versions":   listOf("the served versions; without it, both", "v1", "v1beta1"),
+	"versions":   listOf("the served versions; without it, v1", "v1", "v1beta1"),
 	"conversion": oneOf("who converts objects to other versions; without it, no one", "webhook"),
 	"color":      text("the value of the label color"),
 	"count":      integer("how many objects; without it, 10"),
 
 	// of faults
 	"kind":   {Does: "what the fault does: FaultKinds describes each kind", Values: "a fault kind", valid: func(value string) bool { _, known := faultKinds[value]; return known }},
-	"at":     integer("the number in the description of the fault kind: of bytes, events, pages, or bytes per second"),
+	"at":     integer("the number in the description of the fault kind: of bytes (without it, 100), events or pages (1), or bytes per second (5000)"),
 	"code":   integer("the HTTP status of a failure; without it, 503"),
-	"verb":   listOf("the verbs of the requests that a fault concerns; without it, all", "list", "watch"),
+	"verb":   listOf("the verbs of the requests that a fault concerns; without it, all; kinds that concern only one verb ignore it", "list", "watch"),
 	"times":  integer("how many requests the fault concerns; without it, or with 0, all"),
 	"share":  {Does: "the share of the requests that the fault concerns", Values: "a number from 0 to 1", valid: isShare},
+	"namespace": text("the namespace of the requests that a fault or forbid concerns; without it, all"),
 	"period": integer("each request whose number is a multiple of it goes to the second server; without it, 2; 0: none"),
 
 	// of leases
 	"version":    oneOf("the requested version, or the policy FollowPreferred; without it, v1", "v1", "v1beta1", "preferred"),
 	"form":       oneOf("the form of the objects; without it, unstructured", "metadata", "typed"),
 	"selector":   text("the color of the objects that the lease selects by their label"),
-	"namespace":  text("the namespace of the requests; without it, all"),
 	"namespaces": text("the namespaces of the lease, separated by commas; its objects are those of its own informer"),
 	"names":      text("the new namespaces of the lease, separated by commas; without it, none"),
 	"labeled":    text("the color of the Namespace objects whose objects the lease has"),
@@ -53,7 +53,7 @@ var Parameters = map[string]Parameter{
 	"polling":    oneOf("types that can't be watched are listed each second", "yes"),
 
 	// of handlers and calls of Follow
-	"ms":     integer("milliseconds: how long each call of a handler takes, its calls are blocked, bookmarks are late, or the pause before each deletion is"),
+	"ms":     integer("milliseconds: how long each call of a handler takes (without it, 0), its calls are blocked (1000), bookmarks are late (100), or the pause before each deletion of endnamespace is (100)"),
 	"after":  integer("the number of the call in which the handler does something"),
 	"does":   oneOf("what that call does: remove the handler, release the lease, acquire and release another one, or retry", "remove", "release", "acquire", "retry"),
 	"panics": integer("each call whose number is a multiple of it panics, if the lease has recovery"),

@@ -23,7 +23,9 @@ import (
 // Config is how scripts are run.
 type Config struct {
 	// Servers are the API servers, which have the same etcd. The first one gets the writes of the
-	// script. With several, requests of the subject can alternate between them.
+	// script. If there is a second one, requests of the subject can alternate between the two. Others have no effect.
+	// They must allow everything that an administrator may do: each run creates CRDs of its own, and deletes them. Do not use
+	// the servers of a cluster that others use.
 	Servers []*rest.Config
 	// Subject starts the program under test.
 	Subject NewSubject
@@ -33,8 +35,9 @@ type Config struct {
 	// Aggregated is another API server, with an etcd of its own, which serves the types while they are moved. The first server must serve
 	// APIServices and Services, and reach localhost. If Aggregated is nil, types are not moved.
 	Aggregated *rest.Config
-	// Patience is how long the subject may take until it is at rest. Zero is 45 s. A script that fails at rest takes this long, and so
-	// does each such script that [Shortest] tries.
+	// Patience is how long the subject may take until it is at rest. Zero is 45 s. It must be longer than the longest pause between two
+	// attempts of the subject, unless Settle ends such pauses. A script that fails at rest takes this long, and so does each such
+	// script that [Shortest] tries.
 	Patience time.Duration
 	// Log gets the progress. It may be nil.
 	Log func(format string, args ...any)
@@ -84,7 +87,9 @@ type run struct {
 var runs atomic.Int64
 
 // Run runs a script against fresh types and a fresh subject. It returns an error if the script
-// can't be run, for example because the server does not respond to writes, or ctx has ended before its end.
+// can't be run, for example because the server does not respond to writes, ctx has ended before its end, or the types can't be
+// deleted; the result may then have violations, too. The types are deleted at the end, and the namespaces a, b and c stay. Run may be
+// called concurrently for one server, unless Config.Restore is set. It ignores operations whose verb it does not know: [Parse] reports them.
 func Run(ctx context.Context, cfg Config, script Script) (Result, error) {
 	r := &run{Config: cfg, world: newWorld(fmt.Sprintf("churn%d-%x.example.com", runs.Add(1), rand.Uint32()))}
 	result := Result{Script: script, Group: r.world.Group}
@@ -115,7 +120,7 @@ func Run(ctx context.Context, cfg Config, script Script) (Result, error) {
 		err = errors.Join(err, r.aggregated.end(context.WithoutCancel(ctx)))
 	}
 	for _, typ := range r.world.Types() {
-		err = errors.Join(err, r.writer.undefine(context.WithoutCancel(ctx), typ)) // with patience
+		err = errors.Join(err, r.writer.undefine(context.WithoutCancel(ctx), typ)) // retries
 	}
 	if r.writer.converter != nil {
 		r.writer.converter.close()
@@ -158,8 +163,8 @@ func (r *run) open(ctx context.Context) error {
 	r.streams = newStreams()
 	proxy.Inject(func(req faultproxy.Request) bool { return req.Group == r.world.Group }, r.streams.record)
 	r.faults = NewFaults(proxy, r.world.Group, r.ofType)
-	proxy.Inject(ofDefinitions, recordDefinitions(r.world, r.faults.Hide))
-	r.streams.garbles = r.faults.Garble
+	proxy.Inject(ofDefinitions, recordDefinitions(r.world, r.faults.hide))
+	r.streams.garbles = r.faults.garble
 	r.close = append(r.close, func() { r.faults.Heal("") })
 	config := &rest.Config{Host: proxy.URL(), QPS: -1}
 	front, err := rest.HTTPClientFor(config)
@@ -168,7 +173,7 @@ func (r *run) open(ctx context.Context) error {
 	}
 	r.close = append(r.close, front.CloseIdleConnections)
 	r.env = Environment{Config: config, HTTP: front, World: r.world, Proxy: proxy, DiscoveryFails: func() bool {
-		return r.faults.ConcernDiscovery() || r.world.Down()
+		return r.faults.concernDiscovery() || r.world.Down()
 	}}
 	r.ofSubject(ctx, func() { r.subject, err = r.Subject(ctx, r.env) })
 	return err
@@ -316,7 +321,7 @@ func (r *run) disturb(ctx context.Context, op Op) error {
 	typ, namespace := op.Arg("type"), op.With["namespace"]
 	switch op.Verb {
 	case Cut:
-		r.env.Proxy.CutWatches(r.watchesOf(typ))
+		r.env.Proxy.CutWatches(r.ofType(typ))
 	case Fault:
 		if slices.Equal(faultKinds[op.With["kind"]].verbs, definitionsOnly) {
 			r.world.hide(time.Now())
@@ -341,14 +346,6 @@ func (r *run) disturb(ctx context.Context, op Op) error {
 	return nil
 }
 
-// watchesOf matches the watches that the verb cut breaks.
-func (r *run) watchesOf(typ string) faultproxy.Match {
-	if typ == everyDefinition {
-		return ofDefinitions
-	}
-	return r.ofType(typ)
-}
-
 func permissionName(typ, namespace string) string { return "forbid " + typ + "/" + namespace }
 func isPermission(name string) bool               { return strings.HasPrefix(name, "forbid ") }
 
@@ -364,8 +361,8 @@ func (r *run) alternate(ctx context.Context, period int) {
 	r.faults.inject(ctx, alternation, nil, faultproxy.Share(1/float64(period), faultproxy.Server(r.Servers[1].Host, r.second)))
 }
 
-// unaided is how long a subject may come to rest without help. A help at once would hide that it
-// waits for news that it has missed.
+// unaided is how long a subject may come to rest without calls of Settle. Earlier calls could hide that it has
+// missed an event.
 const unaided = 5 * time.Second
 
 // settle heals all faults, and waits until the subject is at rest. Permissions stay revoked or, if there are none, requests still

@@ -15,6 +15,10 @@ import (
 //
 // Every operation may stand anywhere in a script: one that has nothing to do, such as the
 // update of an object that does not exist, is skipped. So each part of a script is a script.
+//
+// An object is named as namespace/name, with one of the namespaces a, b and c, which all runs have in common, or d1 and d2, which are
+// Namespace objects of the run. An object of a type of scope Cluster is called namespace-name. Faults and cuts concern all types with the
+// argument all, CRDs with definitions, and Namespace objects with namespaces; faults concern discovery documents with discovery.
 type Op struct {
 	Verb string
 	Args []string
@@ -95,7 +99,7 @@ var Verbs = map[string]Usage{
 	Pause:           {Args: []string{"duration"}, Does: "waits"},
 	Settle:          {Does: "heals all faults, waits until the subject is at rest, and compares it with the model"},
 	Cut:             {Args: []string{"type"}, Does: "breaks the watches of a type, of all types, of definitions, which are the CRDs, or of namespaces"},
-	Fault:           {Args: []string{"name", "type"}, With: []string{"kind", "at", "code", "ms", "verb", "namespace", "times", "share"}, Does: "injects a fault into requests for a type, all requests for types, or those for namespaces"},
+	Fault:           {Args: []string{"name", "type"}, With: []string{"kind", "at", "code", "ms", "verb", "namespace", "times", "share"}, Does: "injects a fault into requests for a type, all requests for types, or those for namespaces, definitions or discovery"},
 	Heal:            {Args: []string{"name"}, Does: "removes a fault, and breaks the connections that it has changed"},
 	Forbid:          {Args: []string{"type"}, With: []string{"namespace"}, Does: "forbids lists and watches of a type, in a namespace or everywhere, and breaks its watches; Settle does not end this"},
 	Allow:           {Args: []string{"type"}, With: []string{"namespace"}, Does: "ends what forbid with these arguments began"},
@@ -105,7 +109,7 @@ var Verbs = map[string]Usage{
 	Down:            {Does: "makes the aggregated server respond 503 while the group is moved, until up or return, and breaks its watches; Settle does not end this"},
 	Up:              {Does: "ends what down began"},
 	Backup:          {Does: "calls the hook that backs up etcd"},
-	Restore:         {Does: "calls the hook that restores the last backup of etcd, unless a permission is revoked or a version of a type is not served"},
+	Restore:         {Does: "creates last-red and last-blue in each namespace, waits until the subject is at rest, and calls the hook that restores the last backup of etcd; it does nothing if a permission is revoked, a version of a type is not served, or the subject is not at rest after 10 s"},
 	NewNamespace:    {Args: []string{"namespace"}, With: []string{"color"}, Does: "creates the Namespace object of d1 or d2"},
 	Label:           {Args: []string{"namespace"}, With: []string{"color"}, Does: "changes the label of a Namespace object"},
 	EndNamespace:    {Args: []string{"namespace"}, With: []string{"ms"}, Does: "deletes a Namespace object with the objects in it, with a pause before each"},
@@ -134,7 +138,7 @@ func NewOp(verb string, args []string, params ...string) Op {
 	return op
 }
 
-// String returns the operation as a line that ParseOp reads.
+// String returns the operation as a line that [ParseOp] reads.
 func (o Op) String() string {
 	words := append([]string{o.Verb}, o.Args...)
 	for _, key := range slices.Sorted(maps.Keys(o.With)) {
@@ -172,7 +176,8 @@ func (s Script) String() string {
 }
 
 // Parse reads a script: an operation per line. Empty lines and lines that begin with # are
-// comments. The error names the line.
+// comments. The error names the line. Parse checks verbs, parameters and the number of arguments; an argument that names nothing, such as
+// a type t9, has no effect.
 func Parse(text string) (Script, error) {
 	var s Script
 	for i, line := range strings.Split(text, "\n") {

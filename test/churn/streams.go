@@ -29,7 +29,7 @@ type streams struct {
 	watches []*stream
 }
 
-// place is what a list or a watch selects. A namespace covers all: it is empty for those of all namespaces.
+// place is what a list or a watch selects. The namespace is empty for those of all namespaces.
 type place struct{ resource, namespace, labels string }
 
 func placeOf(r faultproxy.Request) place {
@@ -74,15 +74,24 @@ func (s *streams) record(next http.Handler) http.Handler {
 		r.Header.Set("Accept-Encoding", "identity")
 		reader := &bodyReader{ResponseWriter: w}
 		if req.Verb == "list" {
-			s.mu.Lock()
-			s.listed[req.Resource]++
-			s.mu.Unlock()
+			s.count(req)
 			defer func() { s.list(placeOf(req), reader.body) }()
 		} else {
 			reader.frame = s.watch(req, w.Header())
 		}
 		next.ServeHTTP(reader, r)
 	})
+}
+
+// count counts a list, unless it is for one object: such a list shows the version of the server, or that the type is served, and no subject takes
+// objects from it.
+func (s *streams) count(list faultproxy.Request) {
+	if queryOf(list).Get("limit") == "1" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed[list.Resource]++
 }
 
 // uid matches the UIDs in JSON.

@@ -182,7 +182,7 @@ func (w *World) Incarnation(typ string) (Incarnation, int) {
 }
 
 // Forbidden reports whether the subject may not list and watch a type in a namespace. The
-// namespace "" means at cluster scope.
+// namespace "" means those of all namespaces.
 func (w *World) Forbidden(typ, namespace string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

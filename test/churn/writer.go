@@ -218,7 +218,7 @@ func (w *writer) undefine(ctx context.Context, typ string) error {
 	crds, name := w.client.Resource(definitions), w.definitionName(typ)
 	err := until(ctx, "delete a CRD", func() (bool, error) {
 		err := crds.Delete(ctx, name, metav1.DeleteOptions{})
-		return err == nil || apierrors.IsNotFound(err), client404(err)
+		return err == nil || apierrors.IsNotFound(err), ignoreNotFound(err)
 	})
 	if err != nil {
 		return err
@@ -228,12 +228,12 @@ func (w *writer) undefine(ctx context.Context, typ string) error {
 		if err == nil {
 			w.resume(ctx, crd)
 		}
-		return apierrors.IsNotFound(err), client404(err)
+		return apierrors.IsNotFound(err), ignoreNotFound(err)
 	})
 }
 
-// client404 returns nil for NotFound.
-func client404(err error) error {
+// ignoreNotFound returns nil for NotFound.
+func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

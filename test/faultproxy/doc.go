@@ -25,7 +25,7 @@
 //   - any of these for some requests only: [For], [Times], [Alternate],
 //     [AlternateConnections], [Share].
 //
-// The proxy is deterministic: the same requests in the same order get the same faults.
+// Except for [For] and [AlternateConnections], the same requests in the same order get the same faults.
 //
 // For a fault that changes the bytes of a response, the proxy requests an uncompressed
 // response without conditional headers, in JSON if the client accepts JSON.

@@ -65,7 +65,7 @@ func New(ctx context.Context, env churn.Environment) (churn.Subject, error) {
 }
 
 // With is New for another controller, of which each run has its own. Its informer is one of this module, with a selector for red objects: the
-// runs show bugs of the controller. For those that another informer brings to light, such as updates to an object with another
+// runs show bugs of the controller. For those that another informer shows, such as updates to an object with another
 // UID, a program implements [churn.Subject] itself.
 func With(controller func() Controller) churn.NewSubject {
 	return func(ctx context.Context, env churn.Environment) (churn.Subject, error) {
@@ -127,5 +127,6 @@ func (s *subject) Stop(ctx context.Context) []churn.Violation {
 	if err := s.factory.Shutdown(ctx); err != nil {
 		return []churn.Violation{{Invariant: churn.Released, Text: err.Error()}}
 	}
+	s.events.Removed(0) // Shutdown has waited for all calls
 	return s.events.Check(s.env.World)
 }

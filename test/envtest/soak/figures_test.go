@@ -181,7 +181,7 @@ func table(base, end figures, violations int) string {
 	row("watches of the types", base.watches, end.watches)
 	row("informers", base.informers, end.informers)
 	row("metric series", len(base.series), len(end.series))
-	row("lost or invented events", "", violations)
+	row("violations, such as lost events", "", violations)
 	_ = w.Flush() // of a strings.Builder
 	return b.String()
 }

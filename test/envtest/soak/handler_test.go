@@ -24,8 +24,8 @@ type view struct {
 	merged bool
 }
 
-// handler is an event handler that compares each event with those before it and with the ledger. It is
-// called after the event has been compared.
+// handler is an event handler that compares each event with those before it and with the ledger, and then calls
+// its call.
 type handler struct {
 	view   view
 	result *result

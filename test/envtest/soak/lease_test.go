@@ -1,6 +1,7 @@
 package soak_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -280,7 +281,7 @@ func (p *program) all() []*lease {
 	for l := range p.leases {
 		all = append(all, l)
 	}
-	slices.SortFunc(all, func(a, b *lease) int { return slices.Compare([]string{a.view.name}, []string{b.view.name}) })
+	slices.SortFunc(all, func(a, b *lease) int { return cmp.Compare(a.view.name, b.view.name) })
 	return all
 }
 

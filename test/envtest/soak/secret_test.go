@@ -20,6 +20,9 @@ const secret = "cGxhbnRlZCBzZWNyZXQ="
 var leaking = []faultproxy.Fault{
 	body(http.StatusInternalServerError, "text/plain", `{"apiVersion":"v1","kind":"Secret","data":{"password":"`+secret+`"}}`),
 	body(http.StatusBadGateway, "application/yaml", "kind: Secret\ndata:\n  password: "+secret+"\n"),
+	body(http.StatusInternalServerError, "text/plain", `upstream error: {"kind":"Secret","data":{"password":"`+secret+`"}}`),
+	body(http.StatusBadGateway, "text/html", `<html><pre>{"kind":"Secret","data":{"password":"`+secret+`"}}</pre></html>`),
+	body(http.StatusServiceUnavailable, "text/plain", "data:\n  password: "+secret+"\n"),
 	body(http.StatusOK, "application/json", `{"apiVersion":"v1","items":[{"apiVersion":"v1","data":{"password":"`+secret+`"}}]}`),
 }
 

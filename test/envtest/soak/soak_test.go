@@ -6,7 +6,7 @@
 //	go test ./test/envtest/soak -v -soak.types 200 -soak.duration 2h -timeout 0 # as make soak SOAK=2h
 //
 // Package churn checks short scripts, with more kinds of changes, against a model of everything that a
-// program may see.
+// program may see. It keeps each state of each object; this package runs for hours, and keeps one state.
 package soak_test
 
 import (
@@ -320,8 +320,8 @@ func (s *soak) disturb(ctx context.Context, stop <-chan struct{}, r *rand.Rand) 
 	faults.Heal("")
 }
 
-// unaided is how long the program may come to rest without help. Help at once would hide that it waits for news
-// that it has missed.
+// unaided is how long the program may come to rest without calls of Retry. Earlier calls could hide that it has missed
+// an event.
 const unaided = 8 * time.Second
 
 // settle waits until all caches and handlers have what the server has.
@@ -342,7 +342,7 @@ func (s *soak) settle(ctx context.Context) {
 		var found []string
 		for _, l := range s.program.all() {
 			found = append(found, l.atRest(s.defined(l.view.of), server[l.view.of])...)
-			if time.Since(begun) > unaided {
+			if at := l.Status(); time.Since(begun) > unaided && (at.State != status.StateSynced || at.Reason != "") { // it says that it waits
 				l.Retry()
 			}
 		}
@@ -382,7 +382,7 @@ func (s *soak) rest(base figures) figures {
 		}
 		switch {
 		case f.watches > 0 || f.informers > 0:
-		case base.goroutines == 0 && same == 10, base.goroutines > 0 && len(f.grown(base)) == 0:
+		case base.goroutines == 0 && same >= 10, base.goroutines > 0 && len(f.grown(base)) == 0:
 			return f
 		}
 	}
