@@ -188,9 +188,9 @@ func bodiesIn(status *metav1.Status) (bodies []string) {
 var mayHaveObject = regexp.MustCompile(`(?m)\{|^\s*\[|^[\s-]*["']?(apiVersion|kind|metadata|spec|status|data|stringData|items)["']?\s*:`)
 
 // isBody reports whether cause has a body that may have an object. A sentence or HTML page of a proxy
-// does not have one, and is useful to display.
+// does not have one, and is useful to display. Neither does a sentence of client-go without the body that apimachinery has added.
 func isBody(cause *metav1.StatusCause) bool {
-	return cause.Type == metav1.CauseTypeUnexpectedServerResponse && mayHaveObject.MatchString(cause.Message)
+	return cause.Type == metav1.CauseTypeUnexpectedServerResponse && mayHaveObject.MatchString(Text(cause.Message))
 }
 
 // hide returns text without body, in quotes or without quotes.

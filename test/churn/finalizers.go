@@ -25,7 +25,7 @@ func (w *writer) resource(typ, namespace string) dynamic.ResourceInterface {
 // hold adds the finalizer to an object that exists and is not being deleted.
 func (w *writer) hold(ctx context.Context, typ, object string) error {
 	i, n := w.world.Incarnation(typ)
-	if n < 0 || len(i.Served) == 0 {
+	if n < 0 {
 		return nil
 	}
 	namespace, name := w.locate(object, i.Namespaced)
@@ -52,7 +52,7 @@ func (w *writer) setFinalizers(ctx context.Context, typ, namespace, name, finali
 // free removes the finalizer from an object.
 func (w *writer) free(ctx context.Context, typ, object string) error {
 	i, n := w.world.Incarnation(typ)
-	if n < 0 || len(i.Served) == 0 {
+	if n < 0 {
 		return nil
 	}
 	namespace, name := w.locate(object, i.Namespaced)
@@ -98,7 +98,7 @@ func (w *writer) releaseAll(ctx context.Context, typ string) error {
 func (w *writer) terminate(ctx context.Context, typ string) error {
 	i, n := w.world.Incarnation(typ)
 	held := w.world.held(typ)
-	if n < 0 || len(i.Served) == 0 || i.Terminating || w.world.ConversionFails(typ, i.Served[0]) {
+	if n < 0 || i.Terminating || w.world.ConversionFails(typ, i.Served[0]) {
 		return nil
 	}
 	if len(held) == 0 {

@@ -417,8 +417,7 @@ func (g *generator) subject() {
 // that a list shows the differences.
 func (g *generator) gap() {
 	typ, object := g.typ(), g.object()
-	closed, expired := fmt.Sprintf("f%d", g.names+1), fmt.Sprintf("f%d", g.names+2)
-	g.names += 2
+	closed, expired := g.faultName(), g.faultName()
 	g.add(Fault, []string{closed, typ}, "kind", pick(g, "fail", "hang"), "verb", "watch")
 	g.add(Cut, []string{typ})
 	for range 1 + g.IntN(4) {
@@ -445,6 +444,12 @@ func (g *generator) fault() {
 	}
 }
 
+// faultName returns the name of another fault.
+func (g *generator) faultName() string {
+	g.names++
+	return fmt.Sprintf("f%d", g.names)
+}
+
 // kinds returns the kinds of faults that the profile allows.
 func (g *generator) kinds() []string {
 	if slices.Contains(g.profile.Without, Fault) {
@@ -455,8 +460,7 @@ func (g *generator) kinds() []string {
 
 // inject injects a fault of this kind.
 func (g *generator) inject(kind string) {
-	g.names++
-	name, typ := fmt.Sprintf("f%d", g.names), pick(g, g.typ(), g.typ(), g.typ(), everyType, everyDefinition)
+	name, typ := g.faultName(), pick(g, g.typ(), g.typ(), g.typ(), everyType, everyDefinition)
 	if faultKinds[kind].verbs == nil && g.IntN(6) == 0 {
 		typ = everyDocument
 	}

@@ -92,8 +92,7 @@ func (s *scene) do(verb, object string, params ...string) {
 // unreachable makes watches of the type fail with an expired version, and lists hang: what changes until the returned
 // function is called is in no event, and a list follows.
 func (s *scene) unreachable() (end func()) {
-	s.names += 2
-	expired, hanging := fmt.Sprintf("f%d", s.names-1), fmt.Sprintf("f%d", s.names)
+	expired, hanging := s.faultName(), s.faultName()
 	s.add(Fault, []string{expired, s.typ}, "kind", pick(s.generator, "gone", "gonestatus"))
 	s.add(Fault, []string{hanging, s.typ}, "kind", "hang", "verb", "list")
 	s.add(Cut, []string{s.typ})
@@ -257,8 +256,7 @@ func (g *generator) missedDefinition() {
 	s := g.scene("")
 	s.watch("namespaces", "")
 	g.add(Settle, nil)
-	g.names += 2
-	documents, requests := fmt.Sprintf("f%d", g.names-1), fmt.Sprintf("f%d", g.names)
+	documents, requests := g.faultName(), g.faultName()
 	g.add(Fault, []string{documents, everyType}, "kind", pick(g, "breakdiscovery", "breakdefinitions", "breakgroup", "stalegroup", "stalediscovery"), "code", "503")
 	g.add(Fault, []string{requests, s.typ}, "kind", pick(g, "fail", "hang"))
 	g.add(Cut, []string{s.typ})
@@ -280,8 +278,7 @@ func (g *generator) polled() {
 	s := g.scene("")
 	s.watch("polling", "yes", "namespaces", pick(g, "", "a,b"), "version", "v1")
 	g.add(Settle, nil)
-	g.names++
-	refused := fmt.Sprintf("f%d", g.names)
+	refused := g.faultName()
 	g.add(Fault, []string{refused, s.typ}, "kind", "fail", "code", "405", "verb", "watch")
 	g.add(Cut, []string{s.typ})
 	s.do(Update, "a/x")
@@ -526,8 +523,7 @@ func (g *generator) unanswered() {
 	s.inOwnNamespaces()
 	s.watch("labeled", "red", "selector", "")
 	g.add(Settle, nil)
-	g.names++
-	failing := fmt.Sprintf("f%d", g.names)
+	failing := g.faultName()
 	g.add(Fault, []string{failing, everyNamespace}, "kind", "fail", "verb", pick(g, "list", "list", "watch"))
 	if g.IntN(3) == 0 {
 		g.add(Cut, []string{everyNamespace})
@@ -624,8 +620,7 @@ func (g *generator) restoredObjects() {
 	s.do(Delete, "a/y")
 	s.do(Replace, "b/x")
 	s.do(Create, "a/z", "color", g.color())
-	g.names++
-	hanging := fmt.Sprintf("f%d", g.names)
+	hanging := g.faultName()
 	g.add(Settle, nil)
 	g.add(Fault, []string{hanging, s.typ}, "kind", "hang", "verb", "list")
 	g.add(Restore, nil)

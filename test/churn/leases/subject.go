@@ -631,12 +631,15 @@ func (c *comparison) served(ctx context.Context, i churn.Incarnation) {
 	case len(forbidden) == 0:
 		c.synced(ctx, i)
 	case len(forbidden) == len(scopes):
-		if c.at.Reason != status.ReasonForbidden {
+		if c.at.Reason != status.ReasonForbidden || c.at.State == status.StateSynced {
 			c.report("lists are forbidden, and the state is %s (%s)", c.at.State, c.at.Reason)
 		}
 		c.found = append(c.found, churn.CheckKnown(c.world, c.view, c.has)...)
 		return
 	default:
+		if c.at.State != status.StateSynced {
+			c.report("lists are forbidden only in %v, and the state is %s (%s)", forbidden, c.at.State, c.at.Reason)
+		}
 		allowed.Sets, allowed.Namespaces = nil, slices.DeleteFunc(slices.Clone(scopes), func(scope string) bool { return slices.Contains(forbidden, scope) })
 	}
 	for _, ns := range c.at.Namespaces {
