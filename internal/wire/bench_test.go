@@ -75,6 +75,7 @@ func BenchmarkStruct(b *testing.B) {
 		data = append(data, encode(b, block(i)))
 	}
 	settings := structSettings(structTypes["ipamBlock"])
+	settings.Sharing = Shared
 	with := func(use func(b *builder) bool) func(data []byte) bool {
 		return func(data []byte) bool { return settings.decode(data, use) }
 	}

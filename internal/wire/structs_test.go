@@ -240,6 +240,58 @@ func TestStruct_SharesMetadata(t *testing.T) {
 	}
 }
 
+func TestStruct_SharesPointersToSmallIntegers(t *testing.T) {
+	type fields struct {
+		Allocations []*int           `json:"allocations"`
+		Small       *int8            `json:"small"`
+		Map         map[string]*int8 `json:"map"`
+		Text        *number8         `json:"text"`
+	}
+	decode := func(sharing Sharing, text string) (f fields) {
+		ok := NewTables(Shared).decode([]byte(text), &Settings{Sharing: sharing}, func(b *builder) bool {
+			return newPlanner().of(reflect.TypeFor[fields]())(b, reflect.ValueOf(&f).Elem()) && b.done()
+		})
+		if !ok {
+			t.Fatalf("%s is not ordinary", text)
+		}
+		return f
+	}
+	text := `{"allocations":[0, 5 ,127,128,-1,-0,null,5,9223372036854775807],"small":127,"map":{"a":127,"b":-128},"text":7}`
+	var want fields
+	if err := utiljson.Unmarshal([]byte(text), &want); err != nil {
+		t.Fatal(err)
+	}
+	for _, sharing := range []Sharing{Shared, Own} {
+		got := decode(sharing, text)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("sharing %t: %s, want %s", sharing, encode(t, got), encode(t, want))
+		}
+		if same := got.Allocations[1] == got.Allocations[7]; same != bool(sharing) {
+			t.Errorf("sharing %t: pointers to 5 are equal: %t", sharing, same)
+		}
+		if same := got.Small == got.Map["a"]; same != bool(sharing) {
+			t.Errorf("sharing %t: pointers to 127 are equal: %t", sharing, same)
+		}
+	}
+	for _, text := range []string{`{"allocations":[1.0]}`, `{"allocations":[1e0]}`, `{"allocations":["1"]}`, `{"small":128}`, `{"allocations":[01]}`} {
+		var f fields
+		ok := NewTables(Shared).decode([]byte(text), &Settings{Sharing: Shared}, func(b *builder) bool {
+			return newPlanner().of(reflect.TypeFor[fields]())(b, reflect.ValueOf(&f).Elem()) && b.done()
+		})
+		if ok {
+			t.Errorf("%s is ordinary: %s", text, encode(t, f))
+		}
+	}
+}
+
+// number8 decodes itself.
+type number8 int8
+
+func (n *number8) UnmarshalJSON(data []byte) error {
+	*n = number8(len(data))
+	return nil
+}
+
 // droppedOfKinds are paths of fields of kinds, also below values that are no objects.
 var droppedOfKinds = [][]string{
 	{"metadata", "managedFields"},

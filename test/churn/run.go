@@ -39,6 +39,9 @@ type Config struct {
 	// attempts of the subject, unless Settle ends such pauses. A script that fails at rest takes this long, and so does each such
 	// script that [Shortest] tries.
 	Patience time.Duration
+	// Unaided is how long the subject may take until its Settle is called, then every second. Zero is 5 s. With a longer time than Patience, it must
+	// come to rest by itself.
+	Unaided time.Duration
 	// Log gets the progress. It may be nil.
 	Log func(format string, args ...any)
 }
@@ -93,9 +96,7 @@ var runs atomic.Int64
 func Run(ctx context.Context, cfg Config, script Script) (Result, error) {
 	r := &run{Config: cfg, world: newWorld(fmt.Sprintf("churn%d-%x.example.com", runs.Add(1), rand.Uint32()))}
 	result := Result{Script: script, Group: r.world.Group}
-	if r.Patience == 0 {
-		r.Patience = 45 * time.Second
-	}
+	r.Patience, r.Unaided = cmp.Or(r.Patience, 45*time.Second), cmp.Or(r.Unaided, 5*time.Second)
 	defer func() {
 		for _, f := range slices.Backward(r.close) {
 			f()
@@ -323,7 +324,7 @@ func (r *run) disturb(ctx context.Context, op Op) error {
 	case Cut:
 		r.env.Proxy.CutWatches(r.ofType(typ))
 	case Fault:
-		if slices.Equal(faultKinds[op.With["kind"]].verbs, definitionsOnly) {
+		if hides, _ := concerns(op); hides {
 			r.world.hide(time.Now())
 		}
 		return r.faults.Inject(ctx, op)
@@ -361,10 +362,6 @@ func (r *run) alternate(ctx context.Context, period int) {
 	r.faults.inject(ctx, alternation, nil, faultproxy.Share(1/float64(period), faultproxy.Server(r.Servers[1].Host, r.second)))
 }
 
-// unaided is how long a subject may come to rest without calls of Settle. Earlier calls could hide that it has
-// missed an event.
-const unaided = 5 * time.Second
-
 // settle heals all faults, and waits until the subject is at rest. Permissions stay revoked or, if there are none, requests still
 // alternate between the servers: a subject can come to rest with both. It returns an error if ctx ends before.
 func (r *run) settle(ctx context.Context) ([]Violation, error) {
@@ -376,7 +373,7 @@ func (r *run) settle(ctx context.Context) ([]Violation, error) {
 		}
 	}
 	begun := time.Now()
-	for next := begun.Add(unaided); ; {
+	for next := begun.Add(r.Unaided); ; {
 		if now := time.Now(); !now.Before(next) {
 			r.writer.serving().confirm(ctx)
 			r.ofSubject(ctx, r.subject.Settle)

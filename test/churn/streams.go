@@ -2,6 +2,7 @@ package churn
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -98,13 +99,17 @@ func (s *streams) count(list faultproxy.Request) {
 var uid = regexp.MustCompile(`"uid":\s*"([^"]+)"`)
 
 // recordDefinitions returns a fault that changes nothing, and tells the world which CRDs responses to the subject have. Hides reports whether a
-// fault of requests for CRDs is active. A read of one CRD does not show that the subject can watch them again.
+// fault of requests for CRDs is active. A read of one CRD does not show that the subject can watch them again. The subject can't use a body or a
+// frame that a fault has cut or garbled.
 func recordDefinitions(world *World, hides func() bool) faultproxy.Fault {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			req, reader := faultproxy.ParseRequest(r), &bodyReader{ResponseWriter: w}
 			one := req.Verb == "get" || queryOf(req).Get("fieldSelector") != ""
 			show := func(body []byte) {
+				if !json.Valid(body) {
+					return
+				}
 				for _, match := range uid.FindAllSubmatch(body, -1) {
 					world.show(types.UID(match[1]), time.Now(), one || hides())
 				}

@@ -149,6 +149,8 @@ func TestRecordDefinitions(t *testing.T) {
 		{"one CRD", path + "/t1s.example.com", `{"metadata":{"name":"t1s.example.com","uid":"one"}}`, []types.UID{"one"}},
 		{"a watch", path + "?watch=1", `{"type":"ADDED","object":{"metadata":{"uid":"one"}}}` + "\n" + `{"type":"DELETED","object":{"metadata":{"uid":"two"}}}` + "\n", []types.UID{"one", "two"}},
 		{"a watch that is cut", path + "?watch=1", `{"type":"ADDED","object":{"metadata":{"uid":"one"}}`, nil},
+		{"a list that is cut", path, `{"items":[{"metadata":{"uid":"one"}},{"metadata":{"uid": "two"}}`, nil},
+		{"a watch that is garbled", path + "?watch=1", `{"type":"ADDED","object":{"metadata":{"uid":"one"}}` + "\xff\n", nil},
 		{"a failure", path, `{"kind":"Status","code":403}`, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -16,7 +16,7 @@ type Subject interface {
 	// the kind returns nil. The operation may be the first one that concerns what it names. An error
 	// ends the run, and is not a violation.
 	Do(ctx context.Context, op Op) error
-	// Settle is called when the subject is not at rest 5 s after all faults have ended, and then every second, to
+	// Settle is called when the subject is not at rest [Config.Unaided] after all faults have ended, and then every second, to
 	// begin now what it would do later, such as a retry after a long pause. It should do so only for what says that it waits:
 	// calls for everything would hide an event that was missed.
 	Settle()

@@ -44,6 +44,8 @@ var ofWire = []table{
 		{"parts of objects of a Go type are shared without Shared", "fillShared", replace("b.sharing == Own", "false")},
 		{"parts with fields to leave out are shared", "fillShared", replace("b.below != nil", "false")},
 		{"equal parts of objects of a Go type are not shared", "fillShared", always("b.sharing == Own || b.below != nil")},
+		{"objects that share nothing have pointers in common", "fillIntegerPointer", never("b.sharing == Own")},
+		{"a pointer to a small integer is one to another", "fillIntegerPointer", replace("integers.Index(i).Addr()", "integers.Index(i/2).Addr()")},
 		{"values after a shared part are lost", "fillShared", replace("b.pos = end", "b.pos = end - 1")},
 		{"a bookmark of a Go type loses fields", "Struct.event", never("kind == watch.Bookmark")},
 		{"fields of client-go's Go types are not left out", "Drop.removeFromStruct", drop("at.SetZero()")},

@@ -495,8 +495,10 @@ func (l *lease) hasten() {
 	}
 }
 
-// isWaiting reports whether an informer says that it is not up to date.
-func isWaiting(at status.Informer) bool { return at.State != status.StateSynced || at.Reason != "" }
+// isWaiting reports whether an informer says that it is not up to date, or that one of its namespaces is not.
+func isWaiting(at status.Informer) bool {
+	return at.State != status.StateSynced || at.Reason != "" || slices.ContainsFunc(at.Namespaces, func(ns status.Namespace) bool { return ns.Reason != "" })
+}
 
 // Stop implements [churn.Subject].
 func (s *subject) Stop(ctx context.Context) []churn.Violation {

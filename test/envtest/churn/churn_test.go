@@ -34,6 +34,7 @@ var (
 	seeds    = flag.Uint64("churn.seeds", 0, "how many seeds are run; 0: as many as the duration allows")
 	parallel = flag.Int("churn.parallel", 3, "how many scripts run at the same time on a server that is not restored")
 	file     = flag.String("churn.script", "", "a file with the only script to run")
+	unaided  = flag.Duration("churn.unaided", 0, "how long informers may take to come to rest without calls of Retry, and 30 s more with them; 0: 5 s")
 	shrink   = flag.Duration("churn.shrink", 3*time.Minute, "how long a shorter failing script is searched")
 )
 
@@ -152,7 +153,10 @@ func secondServer(t *testing.T, environment *envtest.Environment) *rest.Config {
 // run runs the script of the flag, or those of seeds, some at a time, until one fails or the time is over.
 func run(t *testing.T, parallel int, cfg churn.Config) {
 	t.Helper()
-	cfg.Subject, cfg.Patience = leases.New(), 30*time.Second
+	cfg.Subject, cfg.Patience, cfg.Unaided = leases.New(), 30*time.Second, *unaided
+	if cfg.Unaided > 0 {
+		cfg.Patience += cfg.Unaided
+	}
 	if *file != "" {
 		runFile(t, cfg)
 		return
@@ -219,7 +223,7 @@ func report(t *testing.T, cfg churn.Config, seed uint64, failed churn.Result) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), *shrink)
 	defer cancel()
-	cfg.Patience = 15 * time.Second
+	cfg.Patience = cfg.Unaided + 15*time.Second
 	if shortest := churn.Shortest(ctx, cfg, failed); len(shortest.Script) < len(failed.Script) {
 		t.Errorf("seed %d, shortened to %d operations, a script for -churn.script:\n%v\n%v", seed, len(shortest.Script), shortest, shortest.Script)
 	}
