@@ -31,8 +31,7 @@ type TypedLease[T Object] struct {
 // AcquireTyped is [Factory.Acquire] for an informer whose objects are of type T, such as *corev1.Pod or the Go type of a custom resource.
 // With a factory of NewForConfig, the server's JSON is decoded straight to T. With a factory of New, the objects of its client are converted
 // to T. Fields that T does not have are dropped. T is also the type of objects in transforms, index functions and handlers. Objects share
-// equal parts of their metadata and of fields of type any, and pointers to small integers, as [NewForConfig] describes. [WithGoType] is for a T that
-// is known only at run time.
+// equal parts of metadata and of fields of type any, and pointers to small integers, as in [NewForConfig]. [WithGoType] takes T at run time.
 //
 // An object that can't be decoded to T is left out, and the status names it, with [status.ReasonDecodeFailed]; all others are served. The
 // object is added with its next version that can be decoded. The same is true of an object for which the transform returns another type.
