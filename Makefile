@@ -42,9 +42,6 @@ run: ## run an example that watches IPAMBlocks on an embedded API server; needs 
 
 test: test-unit test-envtest ## run all tests of all modules
 
-# Linkers, tests and API servers collect garbage less often, which saves CPU time. None of them uses more than 1 GB.
-test-unit test-envtest: export GOGC ?= 300
-
 test-unit: ## run the tests that need no server
 	@echo "test-unit: compiling, and then again with the race detector: some minutes with empty caches"
 	@$(PLAIN) $(PURE) $(BENCHES)
