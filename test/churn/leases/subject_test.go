@@ -116,8 +116,12 @@ func TestComparison_ReportsPanics(t *testing.T) {
 func TestIsWaiting_NotIfSynced(t *testing.T) {
 	for want, informers := range map[bool][]status.Informer{
 		false: {{State: status.StateSynced}, {State: status.StateSynced, Namespaces: []status.Namespace{{Name: "a"}}}},
-		true: {{State: status.StateSynced, Namespaces: []status.Namespace{{Name: "a"}, {Name: "b", Reason: status.ReasonForbidden}}},
-			{State: status.StateDegraded, Reason: status.ReasonUnavailable}, {State: status.StateStarting}, {State: status.StateSynced, Reason: status.ReasonDecodeFailed}},
+		true: {
+			{State: status.StateSynced, Namespaces: []status.Namespace{{Name: "a"}, {Name: "b", Reason: status.ReasonForbidden}}},
+			{State: status.StateDegraded, Reason: status.ReasonUnavailable},
+			{State: status.StateStarting},
+			{State: status.StateSynced, Reason: status.ReasonDecodeFailed},
+		},
 	} {
 		for _, at := range informers {
 			if got := isWaiting(at); got != want {
