@@ -8,20 +8,27 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
-// Some kinds of faults change what the model may conclude, until they are healed or replaced.
-func TestFaults_KnowWhatIsActive(t *testing.T) {
-	server := httptest.NewServer(nil)
-	defer server.Close()
+// newFaults returns faults of a proxy whose server finds nothing.
+func newFaults(t *testing.T) *Faults {
+	t.Helper()
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
 	proxy, err := faultproxy.Start(server.URL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
 		if err := proxy.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
-	f := NewFaults(proxy, "example.com", func(string) faultproxy.Match { return nil })
+	})
+	return NewFaults(proxy, "example.com", func(string) faultproxy.Match { return nil })
+}
+
+// Some kinds of faults change what the model may conclude, until they are healed or replaced.
+func TestFaults_KnowWhatIsActive(t *testing.T) {
+	f := newFaults(t)
 	inject := func(name, kind string) {
 		t.Helper()
 		if err := f.Inject(t.Context(), NewOp(Fault, []string{name, "t1"}, "kind", kind)); err != nil {
@@ -49,18 +56,7 @@ func TestFaults_KnowWhatIsActive(t *testing.T) {
 }
 
 func TestFaults_ABandwidthOfZeroIsNoLimit(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
-	proxy, err := faultproxy.Start(server.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := proxy.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	f := NewFaults(proxy, "example.com", func(string) faultproxy.Match { return nil })
+	f := newFaults(t)
 	op, err := ParseOp("fault f1 t1 kind=bandwidth at=0 times=2")
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +65,7 @@ func TestFaults_ABandwidthOfZeroIsNoLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Heal("")
-	response, err := server.Client().Get(proxy.URL())
+	response, err := http.Get(f.proxy.URL()) //nolint:noctx // of a test
 	if err != nil {
 		t.Fatal(err)
 	}
