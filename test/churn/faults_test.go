@@ -38,7 +38,7 @@ func TestFaults_KnowWhatIsActive(t *testing.T) {
 	is := func(when string, hide, garble, discovery bool) {
 		t.Helper()
 		if f.hide() != hide || f.garble() != garble || f.concernDiscovery() != discovery {
-			t.Errorf("%s: Hide %t, Garble %t, ConcernDiscovery %t", when, f.hide(), f.garble(), f.concernDiscovery())
+			t.Errorf("%s: hide %t, garble %t, concernDiscovery %t", when, f.hide(), f.garble(), f.concernDiscovery())
 		}
 	}
 	is("at first", false, false, false)
@@ -57,7 +57,7 @@ func TestFaults_KnowWhatIsActive(t *testing.T) {
 
 func TestFaults_ABandwidthOfZeroIsNoLimit(t *testing.T) {
 	f := newFaults(t)
-	op, err := ParseOp("fault f1 t1 kind=bandwidth at=0 times=2")
+	op, err := ParseOp("fault f1 t1 kind=bandwidth at=0")
 	if err != nil {
 		t.Fatal(err)
 	}
