@@ -136,15 +136,13 @@ func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
 
 // concerns reports whether the fault of an operation concerns requests for CRDs, or those for discovery documents.
 func concerns(op Op) (definitions, discovery bool) {
-	verbs, typ := faultKinds[op.With["kind"]].verbs, op.Arg("type")
-	definitions = slices.Equal(verbs, definitionsOnly)
-	discovery = slices.Equal(verbs, discoveryOnly)
-	switch {
-	case definitions, discovery:
-		return definitions, discovery
-	default:
-		return typ == everyDefinition, typ == everyDocument
+	switch verbs := faultKinds[op.With["kind"]].verbs; {
+	case slices.Equal(verbs, definitionsOnly):
+		return true, false
+	case slices.Equal(verbs, discoveryOnly):
+		return false, true
 	}
+	return op.Arg("type") == everyDefinition, op.Arg("type") == everyDocument
 }
 
 func number(text string, otherwise int) int {

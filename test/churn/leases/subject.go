@@ -490,13 +490,13 @@ func (s *subject) Settle() {
 // hasten makes the next attempt of a lease that says it waits for one. A lease that says it is synced gets no help: if that is not true, it
 // never comes to rest.
 func (l *lease) hasten() {
-	if isWaiting(l.Status()) {
+	if IsWaiting(l.Status()) {
 		l.Retry()
 	}
 }
 
-// isWaiting reports whether an informer says that it is not up to date, or that one of its namespaces is not.
-func isWaiting(at status.Informer) bool {
+// IsWaiting reports whether an informer says that it is not up to date, or that one of its namespaces is not.
+func IsWaiting(at status.Informer) bool {
 	return at.State != status.StateSynced || at.Reason != "" || slices.ContainsFunc(at.Namespaces, func(ns status.Namespace) bool { return ns.Reason != "" })
 }
 

@@ -124,7 +124,7 @@ func TestIsWaiting_NotIfSynced(t *testing.T) {
 		},
 	} {
 		for _, at := range informers {
-			if got := isWaiting(at); got != want {
+			if got := IsWaiting(at); got != want {
 				t.Errorf("%s with the reason %q: %v, want %v", at.State, at.Reason, got, want)
 			}
 		}

@@ -38,8 +38,8 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicclient"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/metrics"
-	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/churn"
+	"github.com/gvrkit/gvrkit/test/churn/leases"
 	"github.com/gvrkit/gvrkit/test/envtest/fixture"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
@@ -325,11 +325,6 @@ func (s *soak) disturb(ctx context.Context, stop <-chan struct{}, r *rand.Rand) 
 // an event.
 const unaided = 8 * time.Second
 
-// isWaiting reports whether an informer says that it, or one of its namespaces, is not up to date.
-func isWaiting(at status.Informer) bool {
-	return at.State != status.StateSynced || at.Reason != "" || slices.ContainsFunc(at.Namespaces, func(ns status.Namespace) bool { return ns.Reason != "" })
-}
-
 // settle waits until all caches and handlers have what the server has.
 func (s *soak) settle(ctx context.Context) {
 	server := map[*ledger]map[string]seen{}
@@ -348,7 +343,7 @@ func (s *soak) settle(ctx context.Context) {
 		var found []string
 		for _, l := range s.program.all() {
 			found = append(found, l.atRest(s.defined(l.view.of), server[l.view.of])...)
-			if time.Since(begun) > unaided && isWaiting(l.Status()) {
+			if time.Since(begun) > unaided && leases.IsWaiting(l.Status()) {
 				l.Retry()
 			}
 		}
