@@ -102,11 +102,32 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // the proxy is closed
 	}
 	defer p.leave(r)
-	p.following(nil).ServeHTTP(w, r.WithContext(ctx))
-	if errors.Is(context.Cause(ctx), errCut) {
+	wasCut := func() bool { return errors.Is(context.Cause(ctx), errCut) }
+	p.following(nil).ServeHTTP(&response{w, wasCut}, r.WithContext(ctx))
+	if wasCut() {
 		panic(http.ErrAbortHandler) // a return of the handler must not end the response without an error
 	}
 }
+
+// response is the ResponseWriter of a request. It writes nothing after the cut of a watch.
+type response struct {
+	http.ResponseWriter
+	wasCut func() bool
+}
+
+// Write implements [http.ResponseWriter].
+func (r *response) Write(b []byte) (int, error) {
+	if r.wasCut() {
+		return 0, errCut
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Flush implements [http.Flusher].
+func (r *response) Flush() { flush(r.ResponseWriter) }
+
+// Unwrap implements the interface that http.ResponseController uses.
+func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // arrive counts a request. It reports false after Close.
 func (p *Proxy) arrive(r *http.Request, w watch) bool {
@@ -161,8 +182,8 @@ func (p *Proxy) Forget() {
 func (p *Proxy) OpenWatches(match Match) int { return len(p.open(match)) }
 
 // CutWatches breaks the connections of the open watches that match selects and returns
-// their number. They no longer count as open. Clients get an unexpected EOF, and may watch
-// again at once.
+// their number. They no longer count as open, and what the server sends after CutWatches has returned does not reach the
+// clients. These get an unexpected EOF, and may watch again at once.
 func (p *Proxy) CutWatches(match Match) int {
 	picked := p.open(match)
 	p.mu.Lock()

@@ -270,6 +270,27 @@ func TestProxy_CutWatchesBreaksStreamsThatWouldEndWithoutError(t *testing.T) {
 	}
 }
 
+// An event of what is written after the cut must not come by the watch that was cut.
+func TestProxy_CutWatchesSendNothingLater(t *testing.T) {
+	proxy, client := serve(t)
+	later := make(chan struct{})
+	proxy.Answer(nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "before")
+		w.(http.Flusher).Flush()
+		<-later
+		if _, err := io.WriteString(w, "after"); err == nil {
+			t.Error("a write after the cut has no error")
+		}
+		w.(http.Flusher).Flush()
+	}))
+	_, cut := open(t, client, proxy.URL()+blocks+"?watch=true")
+	proxy.CutWatches(nil)
+	close(later)
+	if got, err := io.ReadAll(cut); !errors.Is(err, io.ErrUnexpectedEOF) || string(got) != "before" {
+		t.Errorf("read %q, %v", got, err)
+	}
+}
+
 func TestProxy_PastIsInOrderOfArrival(t *testing.T) {
 	proxy, client := serve(t)
 	get(t, client, proxy.URL()+blocks+"?limit=1")
