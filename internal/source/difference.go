@@ -97,12 +97,18 @@ func (s *resumableWatch) probed(t Type, gone bool) {
 	s.cfg.Observer.Completed()
 }
 
+// endPrevious deletes the objects of the previous generation if there is no list of t to compare them with for some time, and reports whether
+// to continue. While t is unsettled, its first list may still have these objects: they stay.
+func (s *resumableWatch) endPrevious(ctx context.Context, t Type) bool {
+	return !s.replaced(t) || t.Unsettled || s.cfg.KeepCache || s.flush(ctx, t)
+}
+
 // relist lists, and sends the differences between the reflector's objects and the list. If the first list of
-// another generation must wait for lists of other sources, it deletes the objects of the previous one before.
+// another generation must wait for lists of other sources, the objects of the previous one end before.
 func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan struct{}) bool {
 	s.splice.stop() // the list has the present view
 	turn := s.joinQueue(t)
-	if turn.waits() && s.replaced(t) && !s.cfg.KeepCache && !s.flush(ctx, t) { // there is no list for some time
+	if turn.waits() && !s.endPrevious(ctx, t) {
 		turn.leave()
 		return false
 	}
@@ -150,8 +156,8 @@ func (s *resumableWatch) unlisted(ctx context.Context, t Type, err error) bool {
 		return ctx.Err() == nil
 	}
 	s.failed(ctx, t, &ListError{Err: err})
-	if s.replaced(t) && !s.cfg.KeepCache && !s.changed(t, err) {
-		return s.flush(ctx, t) // there is no list to compare with for some time
+	if !s.changed(t, err) && !s.endPrevious(ctx, t) {
+		return false
 	}
 	return ctx.Err() == nil
 }

@@ -231,28 +231,35 @@ func TestListQueue_AnotherGenerationWaits(t *testing.T) {
 	})
 }
 
-// The objects of a type that was replaced do not stay in the cache while the list of the new one waits.
+// The objects of a type that was replaced do not stay in the cache while the list of the new one waits, except that of a type that settles
+// may still have them.
 func TestListQueue_ObjectsOfThePreviousGenerationDoNotWait(t *testing.T) {
-	for name, keep := range map[string]bool{"deleted": false, "kept": true} {
+	for name, tc := range map[string]struct{ keep, unsettled, stays bool }{
+		"deleted": {}, "kept": {keep: true, stays: true}, "unsettled": {unsettled: true, stays: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				queue := source.NewListQueue(1, 0)
-				w := newTestInformer(t, func(cfg *source.Config) { cfg.Queue, cfg.KeepCache = queue, keep }, "old")
+				w := newTestInformer(t, func(cfg *source.Config) { cfg.Queue, cfg.KeepCache = queue, tc.keep }, "old")
 				l := newLists(t, queue)
 				defer l.finish()
 				l.add("a")
 				synctest.Wait()
 				w.cluster.Withdraw(widgets)
-				w.createType()
+				w.cluster.Serve(widgetType)
+				next, _ := w.available.Current()
+				next.Generation++
+				next.Unsettled = tc.unsettled
+				w.available.Set(next)
 				w.create("new")
 				deleted := []string{"delete old red"}
-				if keep {
+				if tc.stays {
 					w.expect("while the list waits")
 				} else {
 					w.expect("while the list waits", deleted...)
 				}
 				l.end("a", nil)
-				if keep {
+				if tc.stays {
 					w.expect("after the list", append(deleted, "add new red")...)
 				} else {
 					w.expect("after the list", "add new red")

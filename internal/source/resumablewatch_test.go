@@ -441,6 +441,40 @@ func TestResumableWatch_KeepsEarlyObjectsOfTheNextType(t *testing.T) {
 	}
 }
 
+// While another server begins to serve a type, requests fail, and then the earlier server may answer once more. Its objects have not been
+// deleted, and so are not added again. They end when the type is settled, and there is still no list.
+func TestResumableWatch_ObjectsStayWhileATypeSettles(t *testing.T) {
+	for name, answersAgain := range map[string]bool{"the earlier server answers again": true, "no list succeeds": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTestInformer(t, nil, "a", "b")
+				w.cluster.Intercept(func(context.Context, fakecluster.Request) error { return errors.New("no server yet") })
+				moved, _ := w.available.Current()
+				moved.Generation++
+				moved.Unsettled = true
+				w.available.Set(moved)
+				time.Sleep(5 * time.Second)
+				w.expect("while no server answers")
+				if answersAgain {
+					w.cluster.Intercept(nil)
+					w.remove("b")
+					time.Sleep(time.Minute)
+					w.expect("when the earlier server answers", "delete b red")
+					w.cluster.Intercept(func(context.Context, fakecluster.Request) error { return errors.New("no server yet") })
+				}
+				moved.Unsettled = false
+				w.available.Set(moved)
+				time.Sleep(time.Minute)
+				if answersAgain { // they are of this generation
+					w.expect("settled")
+					return
+				}
+				w.expect("settled", "delete a red", "delete b red")
+			})
+		})
+	}
+}
+
 // The first list after a change of the server may be of the earlier server. The watch that follows is of the new
 // one, and has no events for the objects of the earlier server.
 func TestResumableWatch_ATypeThatSettlesIsListedAgain(t *testing.T) {

@@ -30,11 +30,11 @@ func (s *State) answered(seen uint64, res discovery.Resource, err error, replace
 		s.mu.Unlock()
 		return
 	}
-	if err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.everServed() && s.now.Evidence.Kind != discovery.CRDDeleted {
-		s.mu.Unlock()
-		return // an inconclusive answer changes nothing, and requests continue
-	}
+	unsure := err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.everServed() && s.now.Evidence.Kind != discovery.CRDDeleted
 	before, now := s.changeLocked(func(next *Snapshot) {
+		if unsure {
+			return // an inconclusive answer changes nothing, and requests continue
+		}
 		next.disputed = err != nil && res.GVK.Kind != ""
 		if err != nil && !next.disputed {
 			next.refuse(err, reason, replaced)
@@ -49,7 +49,10 @@ func (s *State) answered(seen uint64, res discovery.Resource, err error, replace
 		}
 	})
 	s.mu.Unlock()
-	if err != nil {
+	switch {
+	case unsure:
+		return
+	case err != nil:
 		s.log.refused(&now, reason, err)
 		return
 	}
@@ -58,11 +61,8 @@ func (s *State) answered(seen uint64, res discovery.Resource, err error, replace
 
 // serve records that discovery lists the type as res.
 func (s *Snapshot) serve(res discovery.Resource, namespace string) {
-	switch {
-	case s.movedTo(res), s.mayHaveMovedTo(res):
+	if s.movedTo(res) || s.mayHaveMovedTo(res) {
 		s.moved = s.At
-	case s.At.Sub(s.moved) >= settleFor:
-		s.moved = time.Time{}
 	}
 	s.decide(res)
 	if s.replacedBy(res) {

@@ -133,6 +133,9 @@ func (s *State) change(edit func(next *Snapshot)) (before, now Snapshot) {
 func (s *State) changeLocked(edit func(next *Snapshot)) (before, now Snapshot) {
 	before = s.now
 	next := s.readLocked(s.source.State())
+	if next.At.Sub(next.moved) >= settleFor {
+		next.moved = time.Time{}
+	}
 	edit(&next)
 	next.LeftOut = s.leftOutLocked(&next)
 	_, _, failing := next.Failing()

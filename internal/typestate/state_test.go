@@ -530,6 +530,23 @@ func TestState_AsksAgainWhatServesAType(t *testing.T) {
 	}
 }
 
+// A type is settled after some time also if discovery can't answer then: while it is unsettled, objects of the earlier server may stay.
+func TestState_SettlesWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShips(t)
+		for _, res := range []discovery.Resource{by(discovery.BackingCRD, "a"), byService("a/a")} {
+			s.answered(s.eventsSoFar(), res, nil, false)
+		}
+		for _, unsettled := range []bool{true, false} {
+			s.answered(s.eventsSoFar(), discovery.Resource{}, &discovery.InconclusiveError{}, false)
+			if now, _ := s.Availability().Current(); now.Unsettled != unsettled || now.Serving != source.Served || now.Generation != 1 {
+				t.Errorf("the type is %+v, want it served, of generation 1, unsettled: %v", now, unsettled)
+			}
+			time.Sleep(settleFor)
+		}
+	})
+}
+
 // Discovery is asked again each time that it lists the type, and once each time.
 func TestSnapshot_SettlesAgainAfterAnAbsence(t *testing.T) {
 	s := newShips(t).Snapshot()

@@ -199,9 +199,11 @@ var ofSource = []table{
 		{"a list charges more than the budget", "turn.resize", replace("min(t.arrived+total, q.bytes)", "t.arrived+total")},
 		{"a list that has ended keeps its turn", "gate.list", drop("defer turn.leave()")},
 		{"objects of a type that was replaced stay while the next list waits", "resumableWatch.relist", replace(
-			"turn.waits() && s.replaced(t) && !s.cfg.KeepCache && !s.flush(ctx, t)", "false")},
-		{"kept objects are deleted before the next list", "resumableWatch.relist", within(
-			"turn.waits()", replace("!s.cfg.KeepCache", "true"))},
+			"turn.waits() && !s.endPrevious(ctx, t)", "false")},
+		{"objects of a type that was replaced stay after a list that fails", "resumableWatch.unlisted", replace(
+			"!s.changed(t, err) && !s.endPrevious(ctx, t)", "false")},
+		{"objects of a type that settles are deleted before its list", "resumableWatch.endPrevious", replace("t.Unsettled", "false")},
+		{"kept objects are deleted before the next list", "resumableWatch.endPrevious", replace("s.cfg.KeepCache", "false")},
 		{"a LIST after a failed watch-list waits again", "gate.watchList", drop("g.again.Store(turn != nil)")},
 		{"each later LIST is before the others", "relay.take", drop("p.again.Store(false)")},
 		{"a watch-list keeps its turn after its initial events", "relay.take", drop("p.turn.leave()")},

@@ -96,6 +96,7 @@ var ofTypestate = []table{
 			"s.List, s.Watch = Condition{}, Condition{}")},
 		{"a NotServed answer counts as the end of a type", "Snapshot.refuse", before(
 			"case s.Evidence.Kind == discovery.CRDDeleted && !replaced: s.Serving = source.Gone", "case denied: s.Serving = source.Gone")},
+		{"a type never settles", "State.changeLocked", never("next.At.Sub(next.moved) >= settleFor")},
 		{"a replaced CRD ends its objects at once", "Snapshot.refuse", always("!replaced")},
 		{"two NotServed answers at once are enough evidence", "Snapshot.refuse", replace("absentFor", "0")},
 		{"another served version counts as the end of a type", "Snapshot.refuse", never("elsewhere(err)")},
