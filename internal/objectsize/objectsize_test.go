@@ -2,7 +2,9 @@ package objectsize_test
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,9 +73,10 @@ func TestSample_ObjectsTakeTheirMemory(t *testing.T) {
 			var sample objectsize.Sample
 			estimated := 0
 			for i, object := range all {
-				estimated += objectsize.Of(object)
+				size := objectsize.Of(object)
+				estimated += size
 				if i%32 == 0 {
-					sample.Add(object)
+					sample.Add(object, size)
 				}
 			}
 			got := float64(estimated) * sample.Result().Ratio(number)
@@ -82,6 +85,29 @@ func TestSample_ObjectsTakeTheirMemory(t *testing.T) {
 			}
 			runtime.KeepAlive(all)
 		})
+	}
+}
+
+// Of visits some members of a map, and not the same ones each time. If all objects are in the sample, that has no effect.
+func TestSample_CorrectsTheEstimatesThatItGets(t *testing.T) {
+	sizes := map[int]bool{}
+	for range 20 {
+		var sample objectsize.Sample
+		estimated := 0
+		for i := range 5 {
+			members := map[string]any{}
+			for n := range 10 {
+				members[fmt.Sprint("m", n)] = strings.Repeat("x", 10+1000*(n%2))
+			}
+			object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"a": map[string]any{"b": members}}, "n": int64(1000 + i)}}
+			size := objectsize.Of(object)
+			estimated += size
+			sample.Add(object, size)
+		}
+		sizes[int(float64(estimated)*sample.Result().Ratio(5)+.5)] = true
+	}
+	if len(sizes) != 1 {
+		t.Errorf("sizes of equal caches: %v", slices.Sorted(maps.Keys(sizes)))
 	}
 }
 
@@ -105,7 +131,7 @@ func TestOf_AnyValue(t *testing.T) {
 	for _, object := range []any{nil, nothing, (*loop)(nil), circle, 7, "text", map[string]any{"a": circle}, &unstructured.Unstructured{}} {
 		size := objectsize.Of(object)
 		var sample objectsize.Sample
-		sample.Add(object)
+		sample.Add(object, objectsize.Of(object))
 		if ratio := sample.Result().Ratio(1); size < 0 || !(ratio >= 0) {
 			t.Errorf("%T: %d bytes, ratio %v", object, size, ratio)
 		}
@@ -130,7 +156,7 @@ func BenchmarkOf(b *testing.B) {
 	b.Run("sample", func(b *testing.B) {
 		for b.Loop() {
 			var s objectsize.Sample
-			s.Add(object)
+			s.Add(object, objectsize.Of(object))
 		}
 	})
 	b.Run("copy", func(b *testing.B) {

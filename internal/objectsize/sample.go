@@ -19,8 +19,9 @@ type part struct {
 	shared bool
 }
 
-// Add visits object, which must not be written to while the Sample is used. An object that is [Packed] has no effect.
-func (s *Sample) Add(object any) {
+// Add visits object, which must not be written to while the Sample is used. Estimated is the result of [Of] for it: another call may visit
+// other parts, and have another result. An object that is [Packed] has no effect.
+func (s *Sample) Add(object any, estimated int) {
 	if _, is := object.(Packed); is || object == nil {
 		return
 	}
@@ -28,7 +29,7 @@ func (s *Sample) Add(object any) {
 		s.seen = map[uintptr]part{}
 	}
 	s.objects = append(s.objects, object)
-	s.estimated += Of(object)
+	s.estimated += estimated
 	w := walker{some: 64, most: 1 << 13, into: s}
 	s.unique += boxOfWord // of the object itself
 	w.object(object)

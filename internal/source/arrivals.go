@@ -99,7 +99,7 @@ func (a *arrivals) add(page runtime.Object, first bool) (runtime.Object, error) 
 	}
 	if !a.joined {
 		if len(a.of.lists) == 0 {
-			a.sizes.begin(meta.LenList(page)) // the sample must say enough after this page
+			a.sizes.begin(meta.LenList(page), fewLimited) // the sample must say enough after this page
 		}
 		a.joined, a.of.lists = true, append(a.of.lists, a)
 	}

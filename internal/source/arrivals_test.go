@@ -1,6 +1,10 @@
 package source
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,6 +34,36 @@ func TestArrivals_RoomIsNotKeptWhenTheTypeChanges(t *testing.T) {
 		} else {
 			g.account.Abandon("")
 		}
+	}
+}
+
+// A list whose first page is short is not refused by chance: all objects of the page are visited as a whole.
+func TestArrivals_EstimatesOfAShortPageAreEqual(t *testing.T) {
+	page := &unstructured.UnstructuredList{}
+	for i := range 10 {
+		members := map[string]any{}
+		for n := range 10 {
+			members[fmt.Sprint("m", n)] = strings.Repeat("x", 10+1000*(n%2))
+		}
+		page.Items = append(page.Items, unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": fmt.Sprint("a", i), "uid": fmt.Sprint("u", i)}, "spec": map[string]any{"a": map[string]any{"b": members}},
+		}})
+	}
+	estimates := map[int64]bool{}
+	for range 20 {
+		g := &gate{account: budget.New(1 << 30).Account(noObjects)}
+		room, err := g.account.Begin("", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &arrivals{gate: g, room: room, of: &arriving{whole: true}}
+		if _, err := a.add(page, true); err != nil {
+			t.Fatal(err)
+		}
+		estimates[a.estimate()/10] = true // it is computed with floating-point numbers
+	}
+	if len(estimates) != 1 {
+		t.Errorf("estimates of equal pages: %v", slices.Sorted(maps.Keys(estimates)))
 	}
 }
 

@@ -178,7 +178,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	stream.take(turn)
 	g.answered()
 	out, err := openPipe(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
-		g.sizes.begin(0)
+		g.sizes.begin(0, 0)
 		s := newResumableWatch(g, opts)
 		s.send, s.counted = send, g.counted(send) // initial events count when they are complete
 		s.begin(ctx, stream, t)

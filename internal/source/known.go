@@ -123,7 +123,7 @@ func newListed(r *response, transform *transform, sizes *sizes) (listed, error) 
 	}
 	l := listed{items: make(map[string]listedItem, meta.LenList(r.list)), version: accessor.GetResourceVersion(), positions: r.positions, view: r.view}
 	if len(r.arrivals) == 0 { // otherwise they have been measured
-		sizes.begin(meta.LenList(r.list))
+		sizes.begin(meta.LenList(r.list), fewSampled)
 	}
 	defer sizes.end()
 	nameless := 0
@@ -215,7 +215,7 @@ func (k *known) replace(r *response, of Type, strict bool, sizes *sizes) (done b
 	}
 	done = true
 	objects := newIdentities(meta.LenList(list))
-	sizes.begin(meta.LenList(list))
+	sizes.begin(meta.LenList(list), fewSampled)
 	defer sizes.end()
 	err = meta.EachListItem(list, func(item runtime.Object) error {
 		obj, err := meta.Accessor(item)

@@ -11,9 +11,9 @@ import (
 
 const (
 	// sampledEvery is how many objects there are for each sampled one. At least fewSampled objects of a list are sampled, and
-	// at most manySampled.
-	sampledEvery            = 32
-	fewSampled, manySampled = 4, 256
+	// at most manySampled. If the list is refused because of what its first page has shown, fewLimited of that page are.
+	sampledEvery                        = 32
+	fewSampled, fewLimited, manySampled = 4, 32, 256
 	// A sample of changed objects ends earlier, since it keeps earlier states of them in memory.
 	changesSampled = 64
 	changesBytes   = 512 << 10
@@ -35,14 +35,14 @@ type sizes struct {
 	partial objectsize.Result  // of the present one
 }
 
-// begin begins the measurement of a list of n objects; zero if their number is not known.
-func (s *sizes) begin(n int) {
+// begin begins the measurement of a list of n objects; zero if their number is not known. At least few of them are sampled, if there are so many.
+func (s *sizes) begin(n, few int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resetLocked()
 	s.listing = true
 	if n > 0 {
-		s.every = max(1, n/max(n/sampledEvery, fewSampled), n/manySampled)
+		s.every = max(1, n/max(n/sampledEvery, few), n/manySampled)
 	}
 }
 
@@ -78,14 +78,15 @@ func (s *sizes) of(object any, uid types.UID) uint32 {
 	if wrapped, is := object.(*carrier); is {
 		object = wrapped.content
 	}
+	estimated := estimate(object)
 	if _, exact := object.(objectsize.Packed); !exact {
-		s.visit(object, uid)
+		s.visit(object, uid, int(estimated))
 	}
-	return estimate(object)
+	return estimated
 }
 
-// visit adds the object to the sample, if it is its turn.
-func (s *sizes) visit(object any, uid types.UID) {
+// visit adds the object, which has that estimate, to the sample, if it is its turn.
+func (s *sizes) visit(object any, uid types.UID, estimated int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.every == 0 {
@@ -98,7 +99,7 @@ func (s *sizes) visit(object any, uid types.UID) {
 		s.uids = map[types.UID]bool{}
 	}
 	s.uids[uid] = true
-	s.sample.Add(object)
+	s.sample.Add(object, estimated)
 	switch {
 	case s.listing && s.sample.Len() >= manySampled:
 		s.every = math.MaxInt

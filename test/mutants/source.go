@@ -196,6 +196,7 @@ var ofSource = []table{
 		{"a list waits for the budget without a mark", "gate.awaitRest", drop("g.enqueued()")},
 		{"a list that has begun still waits for the status", "gate.awaitTurn", drop("defer g.dequeued()")},
 		{"a server reports more objects than there can be", "turn.page", replace("int64(min(rest, float64(t.queue.bytes)))", "int64(rest)")},
+		{"a short first page is refused by chance", "arrivals.add", replace("fewLimited", "fewSampled")},
 		{"a list charges more than the budget", "turn.resize", replace("min(t.arrived+total, q.bytes)", "t.arrived+total")},
 		{"a list that has ended keeps its turn", "gate.list", drop("defer turn.leave()")},
 		{"objects of a type that was replaced stay while the next list waits", "resumableWatch.relist", replace(

@@ -347,6 +347,7 @@ type mine struct {
 	factory *dynamicinformer.Factory
 	world   *churn.World
 	index   cache.Store
+	events  *churn.Recorder // of all calls of handlers
 }
 
 func start(ctx context.Context, env churn.Environment) (churn.Subject, error) {
@@ -359,8 +360,12 @@ func start(ctx context.Context, env churn.Environment) (churn.Subject, error) {
 		return nil, err
 	}
 	informer := factory.ForResource(env.World.Resource("t1", "v1")).Informer() // the CRD does not exist yet
-	factory.Start(context.WithoutCancel(ctx))                                  // until Stop
-	return &mine{factory, env.World, informer.GetStore()}, nil
+	events := &churn.Recorder{View: churn.View{Name: "my handler", Type: "t1"}}
+	if _, err := informer.AddEventHandler(events); err != nil { // and those of the controller
+		return nil, err
+	}
+	factory.Start(context.WithoutCancel(ctx)) // until Stop
+	return &mine{factory, env.World, informer.GetStore(), events}, nil
 }
 
 func (m *mine) AtRest(context.Context) []churn.Violation {
@@ -369,14 +374,15 @@ func (m *mine) AtRest(context.Context) []churn.Violation {
 		seen := churn.Observe(obj, churn.Whole)
 		has[seen.Key()] = seen
 	}
-	return churn.Compare("my index", m.world.Want(churn.View{Type: "t1"}), has)
+	return churn.Compare("my index", m.world.Want(m.events.View), has)
 }
 
 func (m *mine) Stop(ctx context.Context) []churn.Violation {
 	if err := m.factory.Shutdown(ctx); err != nil {
 		return []churn.Violation{{Invariant: churn.Released, Text: err.Error()}}
 	}
-	return nil
+	m.events.Removed(0) // Shutdown has waited for all calls
+	return m.events.Check(m.world)
 }
 
 func (*mine) Do(context.Context, churn.Op) error { return nil } // operations on leases and handlers
