@@ -5,9 +5,10 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"weak"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -20,36 +21,32 @@ type conversions[T any] struct {
 	until int
 }
 
-// conversion is the result of one conversion.
+// conversion is the result of the conversion of one cached object. A cached object is never written to, so its address stands for its
+// state. Its version does not: some servers send none or always the same one, and one whose etcd was restored sends earlier ones again.
 type conversion[T any] struct {
-	state state
-	to    T
-	err   error
+	tree   weak.Pointer[unstructured.Unstructured] // does not keep an object that has left the cache
+	packed metav1.Object                           // set for a packed object, which is small, instead of tree
+	to     T
+	err    error
 }
 
-// state distinguishes an object from its other states, and from others with the same name.
-type state struct {
-	apiVersion, version string
-	uid                 types.UID
-	object              any // only if the object has no version
-}
-
-func stateOf(object *unstructured.Unstructured) state {
-	s := state{apiVersion: object.GetAPIVersion(), version: object.GetResourceVersion(), uid: object.GetUID()}
-	if s.version == "" {
-		s.object = object
+// isOf reports whether c is the conversion of object.
+func (c *conversion[T]) isOf(object metav1.Object) bool {
+	if tree, is := object.(*unstructured.Unstructured); is {
+		return c.tree.Value() == tree
 	}
-	return s
+	return c.packed == object
 }
 
-// stateOfPacked is stateOf for a packed object.
-func stateOfPacked(object fielder) state {
-	apiVersion, _ := object.Field("apiVersion")
-	s := state{version: object.GetResourceVersion(), uid: object.GetUID()}
-	if s.apiVersion, _ = apiVersion.(string); s.version == "" {
-		s.object = object
+// newConversion returns the result of a conversion of object.
+func newConversion[T any](object metav1.Object, to T, err error) conversion[T] {
+	c := conversion[T]{to: to, err: err}
+	if tree, is := object.(*unstructured.Unstructured); is {
+		c.tree = weak.Make(tree)
+	} else {
+		c.packed = object
 	}
-	return s
+	return c
 }
 
 // mostOfPacked is the maximum number of conversions of a packed cache, in which 10,000 structs would take more memory than the objects.
@@ -62,21 +59,21 @@ const (
 	readsPerConversion = 8
 )
 
-// get returns the conversion of the object called name, if it is of that state.
-func (c *conversions[T]) get(name cache.ObjectName, s state) (conversion[T], bool) {
+// get returns the conversion of object, which is called name.
+func (c *conversions[T]) get(name cache.ObjectName, object metav1.Object) (conversion[T], bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.until--
 	known, there := c.of[name]
-	return known, there && known.state == s
+	return known, there && known.isOf(object)
 }
 
-// put keeps made, unless another goroutine has kept the conversion of the same state, and returns the result
+// put keeps made, the conversion of object, unless another goroutine has kept one of the same object, and returns the result
 // that is kept. Most is the maximum number of conversions; 0: all.
-func (c *conversions[T]) put(name cache.ObjectName, made conversion[T], most int) (T, error) {
+func (c *conversions[T]) put(name cache.ObjectName, object metav1.Object, made conversion[T], most int) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known, there := c.of[name]; there && known.state == made.state {
+	if known, there := c.of[name]; there && known.isOf(object) {
 		return known.to, known.err
 	}
 	if c.of == nil {

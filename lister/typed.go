@@ -25,8 +25,8 @@ type Object interface {
 }
 
 // Typed reads a cache of unstructured objects as objects of type T. It is a view: it needs no watch and no
-// cache of its own. Each object is converted when it is first read, and the result is kept until the object
-// is in another version or deleted. The results of deleted objects are dropped by later reads, at the latest by
+// cache of its own. Each object is converted when it is first read, and the result is kept until the cache has
+// another object in its place. The results of deleted objects are dropped by later reads, at the latest by
 // a List of all objects. Typed starts no goroutine. Create one Typed and keep it, since each has its own
 // results. It is safe for concurrent use.
 //
@@ -160,9 +160,9 @@ func (t *Typed[T]) convert(cached any) (T, error) {
 			var none T
 			return none, err
 		}
-		return t.keep(object, stateOf(object), 0, func() (T, error) { return t.converter.Convert(object.Object) })
+		return t.keep(object, 0, func() (T, error) { return t.converter.Convert(object.Object) })
 	}
-	return t.keep(from, stateOfPacked(from), mostOfPacked, func() (T, error) {
+	return t.keep(from, mostOfPacked, func() (T, error) {
 		return t.converter.Decode(from, func() map[string]any { return from.Unstructured().Object })
 	})
 }
@@ -174,17 +174,17 @@ type source interface {
 	Unstructured() *unstructured.Unstructured
 }
 
-// keep returns the conversion of an object in that state, and makes it if it is not known. Most is that of [conversions.put].
-func (t *Typed[T]) keep(object metav1.Object, of state, most int, convert func() (T, error)) (T, error) {
+// keep returns the conversion of object, and makes it if it is not known. Most is that of [conversions.put].
+func (t *Typed[T]) keep(object metav1.Object, most int, convert func() (T, error)) (T, error) {
 	name := cache.MetaObjectToName(object)
-	if known, there := t.conversions.get(name, of); there {
+	if known, there := t.conversions.get(name, object); there {
 		return known.to, known.err
 	}
 	to, err := convert()
 	if err != nil {
 		err = &ConversionError{GVR: t.objects.GVR, Name: name.String(), Err: err}
 	}
-	return t.conversions.put(name, conversion[T]{of, to, err}, most)
+	return t.conversions.put(name, object, newConversion(object, to, err), most)
 }
 
 // ErrConversion is matched by every [*ConversionError].

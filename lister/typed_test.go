@@ -180,46 +180,59 @@ func TestTyped_IntegersAreExact(t *testing.T) {
 	}
 }
 
-// An object is converted once for each version: also if the cache gets it again.
-func TestTyped_KeepsTheConversionOfAVersion(t *testing.T) {
+// An object of the cache is converted once.
+func TestTyped_KeepsTheConversionOfAnObject(t *testing.T) {
 	object := newBlock(t, "ns", "a", "1", `{"sequence":1}`)
 	indexer := newIndexer(t, object)
 	typed := lister.NewTyped[*block](indexer, widgets)
 	first := get(t, typed, "ns/a")
-	update(t, indexer, object.DeepCopy())
+	update(t, indexer, object)
 	listed, err := typed.List(nil)
 	if err != nil || len(listed) != 1 || listed[0] != first {
-		t.Errorf("the same version was converted again: %v", err)
+		t.Errorf("the same object was converted again: %v", err)
 	}
+}
+
+// Another object in its place is converted, also if UID and version are the same: a server may send no versions, or always the same one,
+// and one whose etcd was restored sends earlier versions again, with other content.
+func TestTyped_ConvertsEachObject(t *testing.T) {
 	for name, change := range map[string]func(*unstructured.Unstructured){
 		"another version":     func(o *unstructured.Unstructured) { o.SetResourceVersion("2") },
 		"another UID":         func(o *unstructured.Unstructured) { o.SetUID("again") },
 		"another API version": func(o *unstructured.Unstructured) { o.SetAPIVersion("example.com/v2") },
+		"no version":          func(o *unstructured.Unstructured) { o.SetResourceVersion("") },
+		"the same version":    func(*unstructured.Unstructured) {},
 	} {
-		update(t, indexer, object)
+		object := newBlock(t, "ns", "a", "1", `{"sequence":1}`)
+		indexer := newIndexer(t, object)
+		typed := lister.NewTyped[*block](indexer, widgets)
 		before := get(t, typed, "ns/a")
-		changed := object.DeepCopy()
-		changed.Object["spec"] = map[string]any{"sequence": int64(2)}
-		change(changed)
-		update(t, indexer, changed)
-		if after := get(t, typed, "ns/a"); after == before || after.Spec.Sequence != 2 {
-			t.Errorf("%s: sequence %d", name, after.Spec.Sequence)
+		for sequence := range int64(3) {
+			changed := object.DeepCopy()
+			changed.Object["spec"] = map[string]any{"sequence": sequence}
+			change(changed)
+			update(t, indexer, changed)
+			if after := get(t, typed, "ns/a"); after == before || after.Spec.Sequence != sequence {
+				t.Errorf("%s: sequence %d, want %d", name, after.Spec.Sequence, sequence)
+			}
 		}
 	}
 }
 
-// A transform may remove the version.
-func TestTyped_WithoutAVersionTheObjectCounts(t *testing.T) {
-	object := newBlock(t, "ns", "a", "", `{"sequence":1}`)
-	indexer := newIndexer(t, object)
+// A conversion does not keep the cached object in memory when another one is in its place.
+func TestTyped_KeepsNoEarlierObjects(t *testing.T) {
+	indexer := newIndexer(t, newBlock(t, "ns", "a", "1", `{"sequence":1}`))
 	typed := lister.NewTyped[*block](indexer, widgets)
-	if first := get(t, typed, "ns/a"); first != get(t, typed, "ns/a") {
-		t.Error("the same object was converted again")
+	get(t, typed, "ns/a")
+	cached, _, _ := indexer.GetByKey("ns/a")
+	earlier := weak.Make(cached.(*unstructured.Unstructured))
+	cached = nil
+	update(t, indexer, newBlock(t, "ns", "a", "2", `{"sequence":2}`))
+	runtime.GC()
+	if earlier.Value() != nil {
+		t.Error("the earlier object is still in memory")
 	}
-	update(t, indexer, newBlock(t, "ns", "a", "", `{"sequence":2}`))
-	if got := get(t, typed, "ns/a"); got.Spec.Sequence != 2 {
-		t.Errorf("sequence %d", got.Spec.Sequence)
-	}
+	runtime.KeepAlive(typed)
 }
 
 // The conversion of a deleted object is dropped by later reads of any kind.

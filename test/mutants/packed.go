@@ -71,7 +71,6 @@ var ofPacked = []table{
 	{"lister", "lister", []mutant{
 		{"Go types are made from trees of packed objects", "Typed.convert", always("!is || !t.objects.IsPacked()")},
 		{"a typed view of a packed cache keeps all objects", "conversions.put", never("!replaced && most > 0 && len(c.of) >= most")},
-		{"another version of a packed object has the result of the last one", "stateOfPacked", replace("object.GetResourceVersion()", `"1"`)},
 		{"a query unpacks each object that it reads", "Reader.fields", never("r.objects.IsPacked()")},
 		{"a path of a packed object has no rest", "path.split", always("len(p.names) == len(list.Nodes) || len(p.names) == 0")},
 		{"a path of a packed object ends at null", "path.find", replace("!there || at == nil", "!there")},
