@@ -2,6 +2,7 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,7 +43,11 @@ func logging(t *testing.T, verbosity int) (_ context.Context, lines func() []str
 				return ""
 			}
 			if value("resource") == "widgets.v1.example.com" {
-				lines = append(lines, entry.Message+" "+value("reason")+value("evidence")+value("objects")+value("linesLeftOut"))
+				line := entry.Message + " " + value("reason") + value("evidence") + value("objects") + value("linesLeftOut")
+				if namespace := value("namespace"); namespace != "" {
+					line += " in " + namespace
+				}
+				lines = append(lines, line)
 			}
 		}
 		return lines
@@ -185,6 +190,49 @@ func TestLog_HasALineForTheFirstObjectThatIsLeftOut(t *testing.T) {
 	})
 }
 
+// A failure in one namespace of a set begins and ends by itself: it says nothing about a later failure in all of them.
+func TestLog_HasLinesForEachNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, lines := logging(t, 0)
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster, dynamicinformer.WithNamespaces("a", "b"))
+		l := acquire(t, f, widgets)
+		f.Start(ctx)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		fails := func(namespace string) fakecluster.Interceptor {
+			return func(_ context.Context, req fakecluster.Request) error {
+				if namespace != "" && req.Namespace != namespace {
+					return nil
+				}
+				return apierrors.NewServiceUnavailable("down")
+			}
+		}
+		for _, step := range []struct {
+			when   string
+			faults fakecluster.Interceptor
+			want   []string
+		}{
+			{"one fails", fails("b"), []string{"Failed to list or watch, retrying Unavailable in b"}},
+			{"it recovers", nil, []string{"Recovered Unavailable in b"}},
+			{"it fails again", fails("b"), []string{"Failed to list or watch, retrying Unavailable in b"}},
+			{"both fail", fails(""), []string{"Failed to list or watch, retrying Unavailable"}},
+			{"both recover", nil, []string{"Recovered Unavailable", "Recovered Unavailable in b"}},
+		} {
+			cluster.Intercept(step.faults)
+			cluster.CloseWatches(widgets)
+			time.Sleep(time.Hour)
+			got := lines()
+			slices.Sort(got)
+			if diff := cmp.Diff(step.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", step.when, diff)
+			}
+		}
+		shutdown(t, f)
+	})
+}
+
 // The handler of a user replaces the log lines about errors, as in client-go.
 func TestLog_HasNoErrorThatAUsersHandlerGets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -235,6 +283,25 @@ func TestLog_LinesPerMinuteAreLimited(t *testing.T) {
 		got := lines()
 		if len(got) != 1 || len(got[0]) <= len("Failed to list or watch, retrying Unavailable") {
 			t.Errorf("the next line, with the number of omitted lines: %q", got)
+		}
+		cluster.Intercept(nil)
+		l.Retry()
+		time.Sleep(time.Minute)
+		for range 10 {
+			answer(cluster, apierrors.NewServiceUnavailable("down"))
+			cluster.CloseWatches(widgets)
+			time.Sleep(time.Second)
+			cluster.Intercept(nil)
+			l.Retry()
+			time.Sleep(time.Second)
+		}
+		answer(cluster, apierrors.NewInternalError(errors.New("broken")))
+		cluster.CloseWatches(widgets)
+		time.Sleep(time.Second)
+		lines()
+		time.Sleep(time.Hour)
+		if got := lines(); len(got) != 1 || !strings.HasPrefix(got[0], "Failed to list or watch, retrying ") {
+			t.Errorf("the line that the limit has delayed: %q", got)
 		}
 		cluster.Intercept(nil)
 		shutdown(t, f)

@@ -65,7 +65,7 @@ func (h *handler) handle(e event) {
 	h.deliver(e)
 }
 
-// deliver calls the handler, after a call that another goroutine has begun.
+// deliver waits for the call in progress, and then calls the handler.
 func (h *handler) deliver(e event) {
 	if h.takeTurn(nil) {
 		defer h.releaseTurn()

@@ -202,7 +202,7 @@ func (c *child) isRewound(ctx context.Context) bool {
 func (c *child) rewind(ctx context.Context, rewound *RewoundError) {
 	c.rewound, c.listed = true, false
 	c.requests.failed(ctx, VerbList, rewound)
-	c.report(ctx, &ListError{Err: rewound})
+	c.report(ctx, &ListError{Err: &NamespaceError{c.namespace, rewound}})
 }
 
 // recedes reports whether event has a version below the one up to which the reflector has everything, in namespace if there

@@ -440,7 +440,7 @@ func (c *child) step(ctx context.Context) {
 		case errors.Is(err, errReplacedType):
 			c.pace.failed(time.Now(), nil) // the other type will be known soon
 		case err != nil:
-			c.failed(ctx, &ListError{Err: err})
+			c.failed(ctx, &ListError{Err: &NamespaceError{c.namespace, err}})
 		}
 		return
 	}
@@ -452,7 +452,7 @@ func (c *child) step(ctx context.Context) {
 		c.end()
 		return
 	}
-	c.failed(ctx, err)
+	c.failed(ctx, &NamespaceError{c.namespace, err})
 	c.listed = c.listed && (!c.pace.slow() || !refused(err))
 }
 

@@ -34,12 +34,10 @@ type stateLog struct {
 	mu      sync.Mutex
 	logger  klog.Logger // of the context that the informer was started with
 	begun   bool
-	failing status.Reason   // the last reported reason; empty: nothing fails
-	written []status.Reason // the reasons with a line since the failure began
-	since   time.Time       // the start of the failure
-	gone    bool            // a line has reported that the type is gone
-	listed  int             // the generation of the last "Listed" line, plus one
-	objects bool            // a line has reported that objects are left out of the cache
+	failing map[string]*episode // by the namespaces of a set; those in which all requests fail, under the empty name
+	gone    bool                // a line has reported that the type is gone
+	listed  int                 // the generation of the last "Listed" line, plus one
+	objects bool                // a line has reported that objects are left out of the cache
 	minute  time.Time
 	lines   int // the number of lines in that minute
 	leftOut int // the number of omitted lines since the last line
@@ -52,32 +50,57 @@ func (l *stateLog) begin(ctx context.Context) {
 	l.logger, l.begun = klog.FromContext(ctx), true
 }
 
-// isNew records the reason of a failure, and reports whether it has no line yet. Reasons that
-// alternate have one line each.
-func (l *stateLog) isNew(reason status.Reason) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failing == "" {
-		l.since = time.Now()
-	}
-	l.failing = reason
-	if slices.Contains(l.written, reason) {
-		return false
-	}
-	l.written = append(l.written, reason)
-	return true
+// episode is a failure from its first request to its end.
+type episode struct {
+	reason  status.Reason   // the last one
+	written []status.Reason // those with a line
+	since   time.Time
 }
 
-// retried logs a failed list or watch that will be retried.
-func (l *stateLog) retried(ctx context.Context, reason status.Reason, err error) {
+// episodeLocked records the reason of a failure in namespace. The caller holds mu.
+func (l *stateLog) episodeLocked(namespace string, reason status.Reason) *episode {
+	e := l.failing[namespace]
+	if e == nil {
+		e = &episode{since: time.Now()}
+		if l.failing == nil {
+			l.failing = map[string]*episode{}
+		}
+		l.failing[namespace] = e
+	}
+	e.reason = reason
+	return e
+}
+
+// isNew records the reason of a failure, and reports whether it has no line yet. Reasons that
+// alternate have one line each.
+func (l *stateLog) isNew(namespace string, reason status.Reason) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !slices.Contains(l.episodeLocked(namespace, reason).written, reason)
+}
+
+// wrote records that the reason of a failure has a line.
+func (l *stateLog) wrote(namespace string, reason status.Reason) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.episodeLocked(namespace, reason)
+	e.written = append(e.written, reason)
+}
+
+// retried logs a failed list or watch that will be retried. If other namespaces of a set do not fail, namespace is the one that does.
+func (l *stateLog) retried(ctx context.Context, namespace string, reason status.Reason, err error) {
 	logger := klog.FromContext(ctx).WithValues("resource", discovery.RefOf(l.gvr))
-	if !l.isNew(reason) {
+	if namespace != "" {
+		logger = logger.WithValues("namespace", namespace)
+	}
+	if !l.isNew(namespace, reason) {
 		logger.V(LogRetries).Info("Failed to list or watch, retrying", "reason", reason, "err", err)
 		return
 	}
 	// Not utilruntime.HandleError: it delays callers for all resources to limit the number of
 	// lines, which this package limits itself.
 	if leftOut, write := l.admit(); write {
+		l.wrote(namespace, reason)
 		logger.Error(err, "Failed to list or watch, retrying", append([]any{"reason", reason}, leftOut...)...)
 	}
 }
@@ -96,8 +119,8 @@ func (l *stateLog) refused(now *Snapshot, reason status.Reason, err error) {
 	if now.disputed {
 		text = "The name does not mean the resource alone, continuing with it"
 	}
-	if l.isNew(reason) {
-		l.write(0, text, "reason", reason, "err", err)
+	if l.isNew("", reason) && l.write(0, text, "reason", reason, "err", err) {
+		l.wrote("", reason)
 	}
 }
 
@@ -107,7 +130,7 @@ func (l *stateLog) vanished(reason status.Reason, evidence discovery.Evidence) {
 	known := l.gone
 	l.gone = true
 	l.mu.Unlock()
-	l.isNew(reason)
+	l.wrote("", reason)
 	if !known {
 		l.write(0, "The resource is gone, waiting for it to come back", "evidence", evidence.Kind, "crdUID", evidence.CRDUID)
 	}
@@ -120,14 +143,43 @@ func (l *stateLog) healed(before, now *Snapshot) {
 		return
 	}
 	l.mu.Lock()
-	reason, gone, lasted := l.failing, l.gone, time.Since(l.since)
-	l.failing, l.written, l.gone = "", nil, false
+	ended, gone := l.failing[""], l.gone
+	delete(l.failing, "")
+	l.gone = false
 	l.mu.Unlock()
 	switch {
+	case ended == nil:
 	case gone:
-		l.write(0, "The resource is there again", "after", lasted)
-	case reason != "":
-		l.write(0, "Recovered", "reason", reason, "after", lasted)
+		l.write(0, "The resource is there again", "after", time.Since(ended.since))
+	default:
+		l.write(0, "Recovered", "reason", ended.reason, "after", time.Since(ended.since))
+	}
+}
+
+// healedIn logs that requests do not fail any more in some namespaces of a set. Report returns the present state of the source.
+func (l *stateLog) healedIn(report func() source.Report) {
+	l.mu.Lock()
+	_, whole := l.failing[""]
+	few := len(l.failing) == 0 || whole && len(l.failing) == 1
+	l.mu.Unlock()
+	if few {
+		return
+	}
+	fails := map[string]bool{"": true}
+	for _, n := range report().Namespaces {
+		fails[n.Name] = n.Failure.Err != nil
+	}
+	ended := map[string]*episode{}
+	l.mu.Lock()
+	for namespace, e := range l.failing {
+		if !fails[namespace] {
+			ended[namespace] = e
+			delete(l.failing, namespace)
+		}
+	}
+	l.mu.Unlock()
+	for namespace, e := range ended {
+		l.write(0, "Recovered", "namespace", namespace, "reason", e.reason, "after", time.Since(e.since))
 	}
 }
 
@@ -164,8 +216,8 @@ func (l *stateLog) objectsLeftOut(now *Snapshot) {
 	}
 }
 
-// write writes a line, unless the limit is reached.
-func (l *stateLog) write(verbosity int, text string, keysAndValues ...any) {
+// write writes a line, unless the limit is reached, and reports whether it did.
+func (l *stateLog) write(verbosity int, text string, keysAndValues ...any) bool {
 	l.mu.Lock()
 	logger := l.logger
 	if !l.begun {
@@ -174,11 +226,13 @@ func (l *stateLog) write(verbosity int, text string, keysAndValues ...any) {
 	l.mu.Unlock()
 	logger = logger.V(verbosity)
 	if !logger.Enabled() {
-		return
+		return false
 	}
-	if leftOut, write := l.admit(); write {
+	leftOut, write := l.admit()
+	if write {
 		logger.WithValues("resource", discovery.RefOf(l.gvr)).Info(text, append(keysAndValues, leftOut...)...)
 	}
+	return write
 }
 
 // admit reports whether a line may be written, and returns its values about omitted lines.
@@ -219,5 +273,12 @@ func (s *State) LogError(ctx context.Context, err error) {
 		s.log.closed(ctx, err)
 		return
 	}
-	s.log.retried(ctx, Classify(err), err)
+	namespace := namespaceOf(err, "")
+	if now := s.Snapshot(); namespace != "" {
+		if _, _, failing := now.Failing(); failing {
+			namespace = ""
+		}
+	}
+
+	s.log.retried(ctx, namespace, Classify(err), err)
 }

@@ -361,6 +361,7 @@ func (s *State) Succeeded(verb string) {
 		}
 	})
 	s.log.healed(&before, &now)
+	s.log.healedIn(s.source.Report)
 }
 
 // Completed implements source.Observer: the state of the source has changed.
