@@ -21,7 +21,7 @@ import (
 
 // Config configures an Informer.
 type Config struct {
-	// Source configures the source. New sets Report.
+	// Source configures the source. New sets Report, MarkMoved, Packing, Shard, Group and Loaded.
 	Source source.Config
 	// LogError gets each error of a list or watch that will be retried, unless a user has set a watch
 	// error handler.

@@ -18,7 +18,6 @@ type ownership struct {
 	sharding.Shard
 	gvr      schema.GroupVersionResource
 	handlers *handlers.Set
-	runs     atomic.Bool
 	follower atomic.Pointer[sharding.Follower] // nil: the informer does not run, or the shard does not change
 }
 
@@ -49,7 +48,7 @@ func (o *ownership) Has(uid types.UID) bool { return o.View().Slots.Has(sharding
 // run follows the shard until the returned function is called, which the informer does after the last call of a handler. That may be
 // after the end of ctx.
 func (o *ownership) run(ctx context.Context) (stop func()) {
-	if o == nil || o.runs.Swap(true) { // a second run returns at once
+	if o == nil {
 		return func() {}
 	}
 	follower := o.Follow(o.gvr.String())

@@ -20,9 +20,8 @@ import (
 // source.Packing.
 type packing struct {
 	packer   *packed.Packer
-	stored   func() []any  // the objects of the cache
-	synced   func() bool   // the cache has had a whole list
-	turn     chan struct{} // has a value while run's goroutines run
+	stored   func() []any // the objects of the cache
+	synced   func() bool  // the cache has had a whole list
 	detector cache.MutationDetector
 	resize   func(key string, stored metav1.Object)
 	packed   atomic.Int64  // the number of objects that have been packed
@@ -42,7 +41,7 @@ func newPacking(packer *packed.Packer, begun *atomic.Bool, gvr schema.GroupVersi
 		begun.Store(true)
 	}
 	p := &packing{
-		packer: packer, detector: cache.NewCacheMutationDetector(gvr.String()), turn: make(chan struct{}, 1), check: make(chan struct{}, 1),
+		packer: packer, detector: cache.NewCacheMutationDetector(gvr.String()), check: make(chan struct{}, 1),
 		resize: func(string, metav1.Object) {}, begun: begun,
 	}
 	if internalpacked.DetectsMutations() {
@@ -141,25 +140,15 @@ func (p *packing) index(function cache.IndexFunc) cache.IndexFunc {
 }
 
 // run runs the mutation detector, and renews what the objects have in common, until the function that it returns is called. That
-// waits. If an informer is run twice, only one of the calls runs them.
+// waits.
 func (p *packing) run(ctx context.Context) (stop func()) {
 	if p == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	running.Go(func() {
-		select {
-		case p.turn <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		defer func() { <-p.turn }()
-		var detecting sync.WaitGroup
-		detecting.Go(func() { p.detector.Run(ctx.Done()) })
-		p.renew(ctx)
-		detecting.Wait()
-	})
+	running.Go(func() { p.detector.Run(ctx.Done()) })
+	running.Go(func() { p.renew(ctx) })
 	return func() {
 		cancel()
 		running.Wait()

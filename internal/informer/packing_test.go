@@ -142,39 +142,6 @@ func TestPackedStore_AllOtherIndexFunctionsGetUnstructuredObjects(t *testing.T) 
 	}
 }
 
-// The goroutines of a packed cache run once, however often the informer is run, and until its last run ends.
-func TestPacking_RunsOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPacking(packed.NewPacker(), nil, schema.GroupVersionResource{})
-		p.synced = func() bool { return true }
-		checks := 0 // a race if two goroutines check
-		p.stored = func() []any {
-			checks++
-			return nil
-		}
-		check := func() {
-			p.check <- struct{}{}
-			synctest.Wait()
-		}
-		first := p.run(t.Context())
-		synctest.Wait()
-		second := p.run(t.Context())
-		p.packed.Store(checkAfter)
-		check()
-		first()
-		check()
-		second()
-		if checks < 2 {
-			t.Errorf("%d checks", checks)
-		}
-		select {
-		case p.turn <- struct{}{}:
-		default:
-			t.Error("the goroutines have not ended")
-		}
-	})
-}
-
 // An informer may end while its packer is renewed: its objects stay valid.
 func TestPacking_EndsDuringARenewal(t *testing.T) {
 	p := newPacking(packed.NewPacker(), nil, schema.GroupVersionResource{})

@@ -36,11 +36,16 @@ func (s *State) leftOutLocked(now *Snapshot) LeftOut {
 		if left.Count > 0 && left.Since.Before(since) {
 			since = left.Since
 		}
-		reason := status.ReasonTransformFailed
-		if errors.Is(rejected.Err, source.ErrDecode) {
-			reason = status.ReasonDecodeFailed
-		}
+		reason := reasonOfRejected(errors.Is(rejected.Err, source.ErrDecode))
 		left = LeftOut{Count: left.Count + rejected.Count, Key: rejected.Key, Err: rejected.Err, Reason: reason, Since: since}
 	}
 	return left
+}
+
+// reasonOfRejected returns the reason why the source has rejected an object.
+func reasonOfRejected(undecodable bool) status.Reason {
+	if undecodable {
+		return status.ReasonDecodeFailed
+	}
+	return status.ReasonTransformFailed
 }

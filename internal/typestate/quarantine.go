@@ -40,11 +40,9 @@ func (q *Quarantined) Status() status.Quarantine {
 	}
 	objects := make([]status.QuarantinedObject, 0, len(q.rejected)+len(q.named))
 	for _, object := range q.rejected {
-		reason := status.ReasonTransformFailed
-		if object.Undecodable {
-			reason = status.ReasonDecodeFailed
-		}
-		objects = append(objects, status.QuarantinedObject{Key: object.Key, UID: object.UID, Reason: reason, Err: object.Err, Since: object.Since})
+		objects = append(objects, status.QuarantinedObject{
+			Key: object.Key, UID: object.UID, Reason: reasonOfRejected(object.Undecodable), Err: object.Err, Since: object.Since,
+		})
 	}
 	if len(q.named) > 0 { // the others are sorted
 		objects = append(objects, q.named...)

@@ -25,7 +25,7 @@ type Snapshot struct {
 	resource *discovery.Resource
 	// Serving determines the action of the source: wait, send requests, probe, or delete.
 	Serving source.Serving
-	// Evidence is the evidence that the type is gone; its Kind is empty if the type is not gone.
+	// Evidence is the evidence of the resolver that the type is gone or not served; its Kind is empty if there is none.
 	// Last is the evidence of the previous generation.
 	Evidence, Last discovery.Evidence
 	// Generation is the number of earlier types with this name.
@@ -79,8 +79,8 @@ func (c Condition) failed(err error, reason status.Reason, now time.Time) Condit
 	return c
 }
 
-// Synced reports whether a whole list of this generation is in the store, and there is no evidence
-// that the type is gone. Only this function decides that.
+// Synced reports whether a whole list of this generation is in the store, and the type is not gone, nor its CRD deleted. Only this function
+// decides that.
 func (s *Snapshot) Synced() bool {
 	return s.Listed && s.hasList() && s.stored >= s.Source.FirstLists
 }
