@@ -64,7 +64,7 @@ type knowledge struct {
 	lastReason time.Time
 	// defined are the CRDs that were read.
 	defined map[schema.GroupResource]*crdState
-	// before are the CRDs that the run knew when it was narrow, until the first list of all CRDs.
+	// before are the CRDs that the run knew when it was narrow, until the first list of all CRDs succeeds.
 	before []narrowObject
 	// unread are the objects that may have to be read.
 	unread map[objectRef]*lookup

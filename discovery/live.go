@@ -219,6 +219,7 @@ func (l *live) watch(ctx context.Context, s *restServer, src source) {
 	opened := false
 	w := &metadataWatch{
 		getter: s.metadata.Resource(src.resource), endpoint: s.endpoint, path: src.path, pace: l.resolver.options.watchPace, jitter: l.resolver.options.jitter,
+		filled: l.recalls(src),
 		before: func(ctx context.Context) {
 			if !opened { // callers wait for the first snapshot; a later watch gets the same events
 				sleep(ctx, l.pace.first, l.published)
@@ -234,24 +235,34 @@ func (l *live) watch(ctx context.Context, s *restServer, src source) {
 			number := l.resolver.askedSoFar()
 			l.updateObjects(func(now time.Time) (differs, ask bool) { return src.one(kind, item, number, now) })
 		},
-		state:  func(state SourceState, verb string, err error) { l.enter(src, state, verb, err) },
-		served: func() bool { return l.lists(src) },
+		state: func(state SourceState, verb string, err error) { l.enter(src, state, verb, err) },
+		served: func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.knowledge.refutesAbsence(src)
+		},
 	}
 	w.run(ctx)
 }
 
-// lists reports whether the last document lists the resource of a source.
-func (l *live) lists(src source) bool {
+// recalls reports whether the run knew objects of a source when it was narrow.
+func (l *live) recalls(src source) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.knowledge.lists(src.resource.GroupResource())
+	return src.resource == crdResource && len(l.knowledge.before) > 0
 }
 
-// refuteAbsencesLocked ends the belief that the server does not have the resource of a source, if documents list it: the
-// response NotFound was that of a wrong server, or of one that starts. Caller holds mu.
+// refutesAbsence reports whether the server may have the resource of a source, though it has responded NotFound: the last document lists
+// the resource, or lacks the named groups. Before the first document, the response is not refuted, and has no effect.
+func (k *knowledge) refutesAbsence(src source) bool {
+	return k.doc != nil && k.namedAt == 0 || k.lists(src.resource.GroupResource())
+}
+
+// refuteAbsencesLocked ends the belief that the server does not have the resource of a source, if the last document refutes it: the
+// response NotFound may be that of a wrong server, or of one that starts. Caller holds mu.
 func (l *live) refuteAbsencesLocked(now time.Time) {
 	for _, src := range []source{l.crdSource(), l.apiSource()} {
-		if !*src.absent || !l.knowledge.lists(src.resource.GroupResource()) {
+		if !*src.absent || !l.knowledge.refutesAbsence(src) {
 			continue
 		}
 		l.resolver.mu.Lock()

@@ -48,7 +48,7 @@ const (
 	SourceConnecting SourceState = "Connecting"
 	// SourceCurrent: the watch is open, or, for documents, the last response was complete.
 	SourceCurrent SourceState = "Watching"
-	// SourceAbsent: the server responds NotFound, and its documents do not list the resource: there are no objects.
+	// SourceAbsent: the server responds NotFound, its documents do not list the resource, and no object was known: there are none.
 	SourceAbsent SourceState = "Absent"
 	// SourceForbidden: the user is not allowed to list or watch. The resolver polls the documents.
 	SourceForbidden SourceState = "Forbidden"

@@ -9,6 +9,8 @@ var ofDiscovery = []table{
 		{"absent: lists that are not found do not become less frequent", "metadataWatch.settle", replace("w.absence.Step()", "w.pace.denied")},
 		{"absent: documents do not tell that a list should be found", "metadataWatch.settle", always("w.served == nil")},
 		{"absent: documents that come later do not tell that a list should be found", "live.refuteAbsencesLocked", always("!*src.absent")},
+		{"absent: documents without named groups tell that there are no CRDs", "knowledge.refutesAbsence", never("k.doc != nil && k.namedAt == 0")},
+		{"absent: the CRDs of the narrow run are deleted if a list is not found", "live.recalls", never("len(l.knowledge.before) > 0")},
 		{"absent: CRDs that documents list may be complete", "source.enter", replace("*s.rule && !absent", "*s.rule && (absent || !absent)")},
 		{"absent: types that were taken for built in stay so", "live.refuteAbsencesLocked", replace("l.knowledge.all, l.knowledge.builtIn = true, nil", "l.knowledge.all = true")},
 		{"absent: a type without CRDs and APIServices is built in", "narrow.conclude", replace("crd == nil && backing == BackingBuiltIn", "crd == nil && (backing == BackingBuiltIn || t.crd.none && t.api.none)")},
