@@ -176,6 +176,8 @@ var ofDiscovery = []table{
 		{"a selector does not report groups that failed", "Resolver.ResolveAll", replace("c.unaskedFor(s)", "nil")},
 		{"labels select nothing", "Resolver.selectedByCRD", always(
 			"(s.CRDLabels == nil || s.CRDLabels.Matches(labels.Set(definition.Labels)))")},
+		{"absent: CRDs that are not found are none", "Resolver.selectedByCRD", always("errors.Is(refusal, ErrNotServed)")},
+		{"absent: CRDs that are not found can't be selected", "Resolver.selectedByCRD", never("apierrors.IsNotFound(err)")},
 		{"a selector uses the labels of another CRD", "Resolver.selectsWithoutNames", all(
 			drop(`!known.defined && res.CRDUID != ""`), drop(`known.defined && res.CRDUID != "" && known.uid != res.CRDUID`))},
 		{"the last known types of a failed group are discarded", "groupDoc.withLastKnown", drop("version.add(res)")},
