@@ -463,7 +463,7 @@ func (l *live) interval(now time.Time) time.Duration {
 	legacy := l.knowledge.doc != nil && l.knowledge.doc.named.legacy
 	l.mu.Unlock()
 	if l.resolver.polls(l) {
-		waits, since := l.resolver.awaitedSince(now)
+		waits, since := l.resolver.awaitedSince()
 		expected = expected || waits
 		hurry = hurry || waits && now.Sub(since) < l.pace.hurry
 	}

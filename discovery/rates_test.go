@@ -265,6 +265,30 @@ func TestRun_PollsAreFrequentOnlyWhileAnAwaitedTypeIsAbsent(t *testing.T) {
 	})
 }
 
+// A caller that waits again after some time is a new one, also if no document was requested meanwhile.
+func TestRun_ATypeThatIsAwaitedAgainIsRequestedEveryTwoSeconds(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		for _, class := range []string{"crds.list", "crds.watch", "crds.get", "apis.list", "apis.watch", "apis.get"} {
+			w.fault[class] = "403"
+		}
+		runFor(t, r)
+		sleep(5 * time.Minute)
+		absent := typefacts.Of(r).Expect(widgets.GroupResource())
+		sleep(85 * time.Second)
+		absent()
+		sleep(40 * time.Second) // there is one request in the first 11 s, and another one after 54 s
+		defer typefacts.Of(r).Expect(widgets.GroupResource())()
+		w.update(func() { clear(w.counts) })
+		sleep(50 * time.Second)
+		w.update(func() {
+			if got := w.counts["named"]; got < 20 || got > 30 {
+				t.Errorf("%d documents in 50 s, want one every 2 s", got)
+			}
+		})
+	})
+}
+
 // A watch that is forbidden does not make the lists less frequent, if they are permitted: they have news.
 func TestRun_TheIntervalOfForbiddenListsGrows(t *testing.T) {
 	lists := func(t *testing.T, w *memoryServer, since int, during time.Duration, least, most int) {
