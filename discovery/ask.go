@@ -64,12 +64,17 @@ func (r *Resolver) known(ctx context.Context) *snapshot {
 	}
 }
 
-// refused returns the stored refusal of q if nothing has changed since it was stored, or nil.
+// refused returns the stored refusal of q if nothing has changed since it was stored, or nil. Without a watch, a change is noticed late:
+// a refusal then counts as long as the shortest interval of requests for documents.
 func (r *Resolver) refused(c *snapshot, q question) error {
 	r.mu.Lock()
-	refusal, denied := r.denied[q]
+	stored, denied := r.denied[q]
 	denied = denied && r.live != nil && r.current.Load() == c && r.live.conclusive()
+	if denied && r.live.pollsLocked() {
+		denied = time.Since(stored.at) < r.live.pace.of(r.doc, r.live.pace.awaited)
+	}
 	r.mu.Unlock()
+	refusal := stored.refusal
 	switch {
 	case !denied:
 		return nil
@@ -370,6 +375,12 @@ func (r *Resolver) forgetDenials() {
 	r.denied = nil
 }
 
+// denial is a stored refusal.
+type denial struct {
+	refusal error // nil: the next question computes it
+	at      time.Time
+}
+
 // maxDenied is the maximum number of stored refusals.
 const maxDenied = 4096
 
@@ -377,9 +388,9 @@ const maxDenied = 4096
 // it. Caller holds r.mu.
 func (r *Resolver) denyLocked(q question, refusal error) {
 	if r.denied == nil {
-		r.denied = map[question]error{}
+		r.denied = map[question]denial{}
 	}
-	if len(r.denied) < maxDenied {
-		r.denied[q] = refusal
+	if _, again := r.denied[q]; again || len(r.denied) < maxDenied {
+		r.denied[q] = denial{refusal, time.Now()}
 	}
 }

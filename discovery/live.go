@@ -67,6 +67,14 @@ var usualPace = pace{
 	next:      5 * time.Millisecond,
 }
 
+// of returns the interval of requests for documents such as doc, the last one: it is longer if doc is in the legacy format.
+func (p pace) of(doc *document, interval time.Duration) time.Duration {
+	if doc != nil && doc.named.legacy {
+		return min(interval*p.legacy, max(interval, p.settled))
+	}
+	return interval
+}
+
 // backoff returns the back-off of requests for documents.
 func (p pace) backoff() wait.Backoff {
 	longest := min(30*time.Second, 16*p.awaited)
@@ -78,7 +86,7 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 
 // Run keeps the resolver current until ctx ends, and then returns nil. While it runs, the resolver
 // answers from memory, [Resolver.Subscribe] reports changes, and refusals are stored until the next
-// change.
+// change, or for 2 s while CRDs or APIServices can't be watched.
 //
 // The discovery documents have the served resources. The metadata of CustomResourceDefinitions and
 // APIServices, which Run watches, has the backings, and shows when the documents have to be requested
@@ -460,7 +468,7 @@ func (l *live) interval(now time.Time) time.Duration {
 	expected, quiet := l.knowledge.unsettled(now) || l.knowledge.awaited(), now.Sub(l.knowledge.lastReason)
 	hurry := expected && quiet < l.pace.hurry
 	expected = (expected || l.knowledge.stale()) && quiet < l.pace.persist || l.knowledge.partial()
-	legacy := l.knowledge.doc != nil && l.knowledge.doc.named.legacy
+	doc := l.knowledge.doc
 	l.mu.Unlock()
 	if l.resolver.polls(l) {
 		waits, since := l.resolver.awaitedSince()
@@ -474,10 +482,7 @@ func (l *live) interval(now time.Time) time.Duration {
 	case expected:
 		interval = l.pace.patient
 	}
-	if legacy {
-		interval = min(interval*l.pace.legacy, max(interval, l.pace.settled))
-	}
-	return interval
+	return l.pace.of(doc, interval)
 }
 
 // source is a resource whose metadata a run watches. The functions are called with the run's lock held.

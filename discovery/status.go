@@ -84,6 +84,11 @@ func (l *live) conclusive() bool {
 func (r *Resolver) polls(l *live) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return l.pollsLocked()
+}
+
+// pollsLocked is polls. Caller holds the resolver's lock.
+func (l *live) pollsLocked() bool {
 	return l.crds.State != SourceCurrent || l.apis.State != SourceCurrent && l.apis.State != SourceAbsent
 }
 

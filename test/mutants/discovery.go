@@ -156,7 +156,10 @@ var ofDiscovery = []table{
 		{"subscribers lose the types of the previous run", "Resolver.end", replace(
 			"r.live, r.running = nil, make(chan struct{})", "r.live, r.running, r.last = nil, make(chan struct{}), nil")},
 		{"an unchanged snapshot is replaced", "Resolver.replace", never("r.current.Load() == c && len(events) == 0")},
-		{"NotServed answers are not kept", "Resolver.denyLocked", drop("r.denied[q] = refusal")},
+		{"NotServed answers are not kept", "Resolver.denyLocked", drop("r.denied[q] = denial{refusal, time.Now()}")},
+		{"NotServed answers are kept until a poll notices a change", "Resolver.refused", never("denied && r.live.pollsLocked()")},
+		{"NotServed answers are kept for seconds although all is watched", "Resolver.refused", replace("denied && r.live.pollsLocked()", "denied")},
+		{"NotServed answers are as short as those of aggregated documents", "Resolver.refused", replace("r.live.pace.of(r.doc, r.live.pace.awaited)", "r.live.pace.awaited")},
 		{"the server is asked though an event has answered the question", "Resolver.replace", drop("r.denyLocked(questionOfGVR(gvr), nil)")},
 		{"the second meaning of a reference is not tried", "question.readings", within("r.version, r.group = label, rest", never("found"))},
 		{"names are case-sensitive", "question.readings", drop("r.name = strings.ToLower(ref.Resource)")},
