@@ -57,7 +57,7 @@ type knowledge struct {
 	// resources is enough.
 	dropped map[schema.GroupVersion]bool
 	// unlisted are the existing CRDs without a served resource.
-	unlisted map[schema.GroupResource]*crdState
+	unlisted map[schema.GroupResource]bool
 	// changed is the time of the last change of a CRD that may change the documents.
 	changed time.Time
 	// lastReason is the time of the last event because of which the documents are expected to change.
@@ -88,7 +88,6 @@ type crdState struct {
 	changedAt uint64
 	changed   time.Time // the time of that change; zero: the first document has it
 	firstSeen time.Time
-	unlisted  time.Time // since when no resource of it is served; zero: one is
 	// differs is since when documents after the last change differ from the definition; zero: they do
 	// not. Refuted reports whether they have differed for a long time: something else also serves the
 	// type, or CRDs can't be watched, and the CRD has changed since it was read.
@@ -401,7 +400,7 @@ func (k *knowledge) putCRD(item *slimMeta, number uint64, now time.Time) (ask bo
 		if !maps.Equal(old.Labels, item.Labels) {
 			k.touch(gr.Group)
 		}
-		return old.ResourceVersion != item.ResourceVersion && !state.unlisted.IsZero()
+		return old.ResourceVersion != item.ResourceVersion && k.unlisted[gr]
 	}
 	state.changedAt, state.changed, k.changed = number, now, now
 	state.differs, state.refuted = time.Time{}, false
@@ -429,7 +428,7 @@ func (k *knowledge) noteDeleted(gr schema.GroupResource, state *crdState, number
 	}
 	served := k.views[gr.Group].typeOf(gr.Resource).uid != ""
 	state.gone = &deletion{Evidence: evidence, askedAt: number, listed: now, served: served}
-	state.meta, state.definition, state.unlisted = nil, nil, time.Time{}
+	state.meta, state.definition = nil, nil
 	k.gone[gr] = state
 	if _, deleted := k.deletions[gr]; !deleted { // the subscribers know the first CRD
 		k.deletions[gr] = evidence

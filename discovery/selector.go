@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -236,12 +235,7 @@ func (r *Resolver) knownCRDs() map[string]*slimMeta {
 // crds lists the metadata of the CRDs.
 func (s *restServer) crds(ctx context.Context) (map[string]*slimMeta, error) {
 	const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-	res, err := s.endpoint.get(ctx, crdPath, http.Header{"Accept": {metadataOnly}})
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close() //nolint:errcheck // read only
-	body, err := read(res)
+	body, err := s.fetch(ctx, crdPath, metadataOnly)
 	if err != nil {
 		return nil, err
 	}
