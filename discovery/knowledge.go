@@ -164,8 +164,8 @@ func (k *knowledge) addDocument(doc *document, number uint64, now time.Time) {
 func (k *knowledge) endDoubts(now time.Time) {
 	for gvr, d := range k.doubted {
 		gv := gvr.GroupVersion()
-		_, fresh := k.docVersions[gv]
-		awaited := k.backing(gv) == BackingAggregated && !k.dropped[gv] && !fresh
+		_, listed := k.docVersions[gv] // also if it is stale
+		awaited := k.backing(gv) == BackingAggregated && !k.dropped[gv] && !listed
 		if gvr.Group == "" && k.doc.core.err != nil || gvr.Group != "" && k.doc.named.err != nil {
 			continue // the document has the last known resources
 		}

@@ -45,7 +45,7 @@ type Resolver struct {
 	doc           *document     // the last document, with the last known resources of what failed
 	docAt         uint64        // the number of its request
 	plainDoc      *document     // the last document without a run
-	plainSnapshot *snapshot     // of saidBy
+	plainSnapshot *snapshot     // of plainDoc
 	live          *live         // the run; nil while Run does not run
 	running       chan struct{} // closed while Run runs
 	last          *snapshot     // the last one that was published, also after the run
