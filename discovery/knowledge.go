@@ -110,8 +110,8 @@ type deletion struct {
 // doubt is a resource that was served and that no source has any more, without evidence of its removal. It
 // counts as served until the doubt is over.
 type doubt struct {
-	since time.Time
-	over  bool // two documents do not list it
+	since time.Time // the time of the first complete document that does not list it; zero: there is none
+	over  bool      // two documents do not list it
 }
 
 // isComplete reports whether the first lists of both sources have succeeded or failed, and all APIServices that
@@ -166,8 +166,12 @@ func (k *knowledge) endDoubts(now time.Time) {
 		gv := gvr.GroupVersion()
 		_, listed := k.docVersions[gv] // also if it is stale
 		awaited := k.backing(gv) == BackingAggregated && !k.dropped[gv] && !listed
-		if gvr.Group == "" && k.doc.core.err != nil || gvr.Group != "" && k.doc.named.err != nil {
+		switch {
+		case k.failed(gvr.Group):
 			continue // the document has the last known resources
+		case d.since.IsZero():
+			d.since = now
+			k.doubted[gvr] = d
 		}
 		if over := now.Sub(d.since) >= k.doubtFor && !awaited; over != d.over {
 			d.over = over
@@ -175,6 +179,14 @@ func (k *knowledge) endDoubts(now time.Time) {
 			k.touch(gvr.Group)
 		}
 	}
+}
+
+// failed reports whether the last document lacks the response of a group's root.
+func (k *knowledge) failed(group string) bool {
+	if group == "" {
+		return k.doc.core.err != nil
+	}
+	return k.doc.named.err != nil
 }
 
 // endDeletions removes the deleted CRDs whose resources documents can't list any more. The last document

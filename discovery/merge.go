@@ -207,7 +207,10 @@ func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Tim
 		}
 		d, known := old[res.GVR]
 		if !known {
-			d.since, k.lastReason = now, now
+			k.lastReason = now
+		}
+		if !known && !k.failed(group.name) {
+			d.since = now
 		}
 		if d.over {
 			delete(k.doubted, res.GVR)

@@ -227,6 +227,31 @@ func TestNarrow_CRDsAreNotDeletedBecauseOfNotFound(t *testing.T) {
 	}
 }
 
+// A failed root must not count as the first of two documents, either.
+func TestNarrow_AFailedRootIsNotEvidence(t *testing.T) {
+	inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		informers := recordInformerEvents(t, r)
+		admit(t, r, gadgets)
+		sleep(time.Minute)
+		w.update(func() {
+			w.endWatches(w.crds, true)
+			w.fault["crds.list"], w.fault["named"] = "500", "500"
+		})
+		sleep(31 * time.Second)
+		w.update(func() {
+			delete(w.fault, "named")
+			w.lags, w.turn = []time.Duration{170 * time.Second, 0, 0, 0, 0, 0}, 0 // one document of a server that is far behind
+		})
+		sleep(2 * time.Minute)
+		for _, event := range aboutGadgets(informers()) {
+			if !strings.HasPrefix(event, "Changed") {
+				t.Error(event)
+			}
+		}
+	})
+}
+
 // Documents without the named groups do not show that a server has no CRDs.
 func TestNarrow_TheNextRunKeepsTypesThoughCRDsAreNotFound(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
