@@ -64,24 +64,6 @@ func (r *Resolver) known(ctx context.Context) *snapshot {
 	}
 }
 
-// refused returns the stored refusal of q if nothing has changed since it was stored, or nil.
-func (r *Resolver) refused(c *snapshot, q question) error {
-	r.mu.Lock()
-	refusal, denied := r.denied[q]
-	denied = denied && r.live != nil && r.current.Load() == c && r.live.conclusive()
-	r.mu.Unlock()
-	switch {
-	case !denied:
-		return nil
-	case refusal == nil: // an event has denied q
-		refusal = c.refuse(q)
-	}
-	if errors.Is(refusal, ErrInconclusive) {
-		return nil
-	}
-	return refusal
-}
-
 // isFinal reports whether refusal, the result of q in c, is conclusive without a request: the CRDs are
 // the reason, and documents may be older than the CRDs.
 func (r *Resolver) isFinal(c *snapshot, q question, refusal error) bool {
@@ -239,18 +221,6 @@ func (r *Resolver) groupVersion(ctx context.Context, gv schema.GroupVersion) (ve
 	return version, joined, err
 }
 
-// deny stores refusal, the result of q in c, until the run notices a change.
-func (r *Resolver) deny(c *snapshot, q question, refusal error) {
-	if !errors.Is(refusal, ErrNotServed) {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.current.Load() == c {
-		r.denyLocked(q, refusal)
-	}
-}
-
 // requestAll requests all documents, and returns the snapshot after that.
 func (r *Resolver) requestAll(ctx context.Context) (*snapshot, error) {
 	result, _, err := r.requestDocuments(ctx, allGroups, nil)
@@ -361,25 +331,4 @@ func (l *live) addDocument(doc *document, number uint64) {
 	l.refuteAbsencesLocked(now)
 	l.publishLocked(now)
 	signal(l.reads)
-}
-
-// forgetDenials removes the stored refusals, which may be out of date.
-func (r *Resolver) forgetDenials() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.denied = nil
-}
-
-// maxDenied is the maximum number of stored refusals.
-const maxDenied = 4096
-
-// denyLocked stores the refusal of q until the next change. If refusal is nil, the next question computes
-// it. Caller holds r.mu.
-func (r *Resolver) denyLocked(q question, refusal error) {
-	if r.denied == nil {
-		r.denied = map[question]error{}
-	}
-	if len(r.denied) < maxDenied {
-		r.denied[q] = refusal
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -82,19 +83,21 @@ type want struct {
 	left    time.Time // the time at which the last caller has left
 }
 
-// wantFor is how long a want without callers is stored: a caller that returns after a check continues
-// its wait.
+// wantFor is how long a want without callers counts: a caller that returns after a check continues its
+// wait. Later it is removed when another caller begins to wait.
 const wantFor = 30 * time.Second
 
 // expect records that a caller waits for gr, until stop is called.
 func (r *Resolver) expect(gr schema.GroupResource) (stop func()) {
+	now := time.Now()
 	r.mu.Lock()
 	if r.wanted == nil {
 		r.wanted = map[schema.GroupResource]*want{}
 	}
+	r.forgetWantsLocked(now)
 	w := r.wanted[gr]
 	if w == nil {
-		w = &want{since: time.Now()}
+		w = &want{since: now}
 		r.wanted[gr] = w
 	}
 	w.callers++
@@ -120,19 +123,23 @@ func (r *Resolver) wants(gr schema.GroupResource) bool {
 	return w != nil && w.callers > 0
 }
 
+// forgetWantsLocked removes the wants whose last caller has left some time ago. Caller holds r.mu.
+func (r *Resolver) forgetWantsLocked(now time.Time) {
+	maps.DeleteFunc(r.wanted, func(_ schema.GroupResource, w *want) bool {
+		return w.callers == 0 && now.Sub(w.left) > wantFor
+	})
+}
+
 // awaitedSince reports whether callers wait for types, and returns the start of the latest wait.
-func (r *Resolver) awaitedSince(now time.Time) (waits bool, since time.Time) {
+func (r *Resolver) awaitedSince() (waits bool, since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for gr, w := range r.wanted {
-		switch {
-		case w.callers > 0:
+	for _, w := range r.wanted {
+		if w.callers > 0 {
 			waits = true
 			if w.since.After(since) {
 				since = w.since
 			}
-		case now.Sub(w.left) > wantFor:
-			delete(r.wanted, gr)
 		}
 	}
 	return waits, since

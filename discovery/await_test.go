@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
 // awaited returns what Await of gadgets returns.
@@ -131,6 +132,31 @@ func TestAwait_ReturnsAServedTypeAtOnce(t *testing.T) {
 	}
 	if got := s.paths(); len(got) > 0 {
 		t.Errorf("requests: %v", got)
+	}
+}
+
+// A resolver does not keep the names of all types for which callers have waited.
+func TestAwait_TypesWithoutCallersAreForgotten(t *testing.T) {
+	for _, runs := range []bool{true, false} {
+		t.Run(fmt.Sprintf("runs=%v", runs), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				if runs {
+					runFor(t, r)
+				}
+				defer typefacts.Of(r).Expect(widgets.GroupResource())()
+				for i := range 20 {
+					stop := typefacts.Of(r).Expect(example(fmt.Sprintf("type%d", i)).GroupResource())
+					sleep(time.Second)
+					stop()
+				}
+				sleep(time.Minute)
+				defer typefacts.Of(r).Expect(gadgets.GroupResource())()
+				if got := discovery.Wanted(r); got != 2 {
+					t.Errorf("%d types are stored, want the 2 with callers", got)
+				}
+			})
+		})
 	}
 }
 

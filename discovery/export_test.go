@@ -17,6 +17,13 @@ func WithPace(awaited, polled, doubted time.Duration) Option {
 // Waiting returns how many callers wait for documents.
 func Waiting(r *Resolver) int { return r.documents.Callers(allGroups) }
 
+// Wanted returns how many types are stored because callers wait for them, or have waited.
+func Wanted(r *Resolver) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.wanted)
+}
+
 // WithForbiddenPace is how often a running resolver tries what is forbidden, however often it was refused.
 func WithForbiddenPace(forbidden time.Duration) Option {
 	return optionFunc(func(o *options) {

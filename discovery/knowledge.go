@@ -57,14 +57,14 @@ type knowledge struct {
 	// resources is enough.
 	dropped map[schema.GroupVersion]bool
 	// unlisted are the existing CRDs without a served resource.
-	unlisted map[schema.GroupResource]*crdState
+	unlisted map[schema.GroupResource]bool
 	// changed is the time of the last change of a CRD that may change the documents.
 	changed time.Time
 	// lastReason is the time of the last event because of which the documents are expected to change.
 	lastReason time.Time
 	// defined are the CRDs that were read.
 	defined map[schema.GroupResource]*crdState
-	// before are the CRDs that the run knew when it was narrow, until the first list of all CRDs.
+	// before are the CRDs that the run knew when it was narrow, until the first list of all CRDs succeeds.
 	before []narrowObject
 	// unread are the objects that may have to be read.
 	unread map[objectRef]*lookup
@@ -88,7 +88,6 @@ type crdState struct {
 	changedAt uint64
 	changed   time.Time // the time of that change; zero: the first document has it
 	firstSeen time.Time
-	unlisted  time.Time // since when no resource of it is served; zero: one is
 	// differs is since when documents after the last change differ from the definition; zero: they do
 	// not. Refuted reports whether they have differed for a long time: something else also serves the
 	// type, or CRDs can't be watched, and the CRD has changed since it was read.
@@ -111,8 +110,8 @@ type deletion struct {
 // doubt is a resource that was served and that no source has any more, without evidence of its removal. It
 // counts as served until the doubt is over.
 type doubt struct {
-	since time.Time
-	over  bool // two documents do not list it
+	since time.Time // the time of the first complete document that does not list it; zero: there is none
+	over  bool      // two documents do not list it
 }
 
 // isComplete reports whether the first lists of both sources have succeeded or failed, and all APIServices that
@@ -165,10 +164,14 @@ func (k *knowledge) addDocument(doc *document, number uint64, now time.Time) {
 func (k *knowledge) endDoubts(now time.Time) {
 	for gvr, d := range k.doubted {
 		gv := gvr.GroupVersion()
-		_, fresh := k.docVersions[gv]
-		awaited := k.backing(gv) == BackingAggregated && !k.dropped[gv] && !fresh
-		if gvr.Group == "" && k.doc.core.err != nil || gvr.Group != "" && k.doc.named.err != nil {
+		_, listed := k.docVersions[gv] // also if it is stale
+		awaited := k.backing(gv) == BackingAggregated && !k.dropped[gv] && !listed
+		switch {
+		case k.failed(gvr.Group):
 			continue // the document has the last known resources
+		case d.since.IsZero():
+			d.since = now
+			k.doubted[gvr] = d
 		}
 		if over := now.Sub(d.since) >= k.doubtFor && !awaited; over != d.over {
 			d.over = over
@@ -176,6 +179,14 @@ func (k *knowledge) endDoubts(now time.Time) {
 			k.touch(gvr.Group)
 		}
 	}
+}
+
+// failed reports whether the last document lacks the response of a group's root.
+func (k *knowledge) failed(group string) bool {
+	if group == "" {
+		return k.doc.core.err != nil
+	}
+	return k.doc.named.err != nil
 }
 
 // endDeletions removes the deleted CRDs whose resources documents can't list any more. The last document
@@ -401,7 +412,7 @@ func (k *knowledge) putCRD(item *slimMeta, number uint64, now time.Time) (ask bo
 		if !maps.Equal(old.Labels, item.Labels) {
 			k.touch(gr.Group)
 		}
-		return old.ResourceVersion != item.ResourceVersion && !state.unlisted.IsZero()
+		return old.ResourceVersion != item.ResourceVersion && k.unlisted[gr]
 	}
 	state.changedAt, state.changed, k.changed = number, now, now
 	state.differs, state.refuted = time.Time{}, false
@@ -429,7 +440,7 @@ func (k *knowledge) noteDeleted(gr schema.GroupResource, state *crdState, number
 	}
 	served := k.views[gr.Group].typeOf(gr.Resource).uid != ""
 	state.gone = &deletion{Evidence: evidence, askedAt: number, listed: now, served: served}
-	state.meta, state.definition, state.unlisted = nil, nil, time.Time{}
+	state.meta, state.definition = nil, nil
 	k.gone[gr] = state
 	if _, deleted := k.deletions[gr]; !deleted { // the subscribers know the first CRD
 		k.deletions[gr] = evidence

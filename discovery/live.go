@@ -67,6 +67,14 @@ var usualPace = pace{
 	next:      5 * time.Millisecond,
 }
 
+// of returns the interval of requests for documents such as doc, the last one: it is longer if doc is in the legacy format.
+func (p pace) of(doc *document, interval time.Duration) time.Duration {
+	if doc != nil && doc.named.legacy {
+		return min(interval*p.legacy, max(interval, p.settled))
+	}
+	return interval
+}
+
 // backoff returns the back-off of requests for documents.
 func (p pace) backoff() wait.Backoff {
 	longest := min(30*time.Second, 16*p.awaited)
@@ -78,7 +86,7 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 
 // Run keeps the resolver current until ctx ends, and then returns nil. While it runs, the resolver
 // answers from memory, [Resolver.Subscribe] reports changes, and refusals are stored until the next
-// change.
+// change, or for 2 s while CRDs or APIServices can't be watched.
 //
 // The discovery documents have the served resources. The metadata of CustomResourceDefinitions and
 // APIServices, which Run watches, has the backings, and shows when the documents have to be requested
@@ -219,6 +227,7 @@ func (l *live) watch(ctx context.Context, s *restServer, src source) {
 	opened := false
 	w := &metadataWatch{
 		getter: s.metadata.Resource(src.resource), endpoint: s.endpoint, path: src.path, pace: l.resolver.options.watchPace, jitter: l.resolver.options.jitter,
+		filled: l.recalls(src),
 		before: func(ctx context.Context) {
 			if !opened { // callers wait for the first snapshot; a later watch gets the same events
 				sleep(ctx, l.pace.first, l.published)
@@ -234,24 +243,34 @@ func (l *live) watch(ctx context.Context, s *restServer, src source) {
 			number := l.resolver.askedSoFar()
 			l.updateObjects(func(now time.Time) (differs, ask bool) { return src.one(kind, item, number, now) })
 		},
-		state:  func(state SourceState, verb string, err error) { l.enter(src, state, verb, err) },
-		served: func() bool { return l.lists(src) },
+		state: func(state SourceState, verb string, err error) { l.enter(src, state, verb, err) },
+		served: func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.knowledge.refutesAbsence(src)
+		},
 	}
 	w.run(ctx)
 }
 
-// lists reports whether the last document lists the resource of a source.
-func (l *live) lists(src source) bool {
+// recalls reports whether the run knew objects of a source when it was narrow.
+func (l *live) recalls(src source) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.knowledge.lists(src.resource.GroupResource())
+	return src.resource == crdResource && len(l.knowledge.before) > 0
 }
 
-// refuteAbsencesLocked ends the belief that the server does not have the resource of a source, if documents list it: the
-// response NotFound was that of a wrong server, or of one that starts. Caller holds mu.
+// refutesAbsence reports whether the server may have the resource of a source, though it has responded NotFound: the last document lists
+// the resource, or lacks the named groups. Before the first document, the response is not refuted, and has no effect.
+func (k *knowledge) refutesAbsence(src source) bool {
+	return k.doc != nil && k.namedAt == 0 || k.lists(src.resource.GroupResource())
+}
+
+// refuteAbsencesLocked ends the belief that the server does not have the resource of a source, if the last document refutes it: the
+// response NotFound may be that of a wrong server, or of one that starts. Caller holds mu.
 func (l *live) refuteAbsencesLocked(now time.Time) {
 	for _, src := range []source{l.crdSource(), l.apiSource()} {
-		if !*src.absent || !l.knowledge.lists(src.resource.GroupResource()) {
+		if !*src.absent || !l.knowledge.refutesAbsence(src) {
 			continue
 		}
 		l.resolver.mu.Lock()
@@ -449,10 +468,10 @@ func (l *live) interval(now time.Time) time.Duration {
 	expected, quiet := l.knowledge.unsettled(now) || l.knowledge.awaited(), now.Sub(l.knowledge.lastReason)
 	hurry := expected && quiet < l.pace.hurry
 	expected = (expected || l.knowledge.stale()) && quiet < l.pace.persist || l.knowledge.partial()
-	legacy := l.knowledge.doc != nil && l.knowledge.doc.named.legacy
+	doc := l.knowledge.doc
 	l.mu.Unlock()
 	if l.resolver.polls(l) {
-		waits, since := l.resolver.awaitedSince(now)
+		waits, since := l.resolver.awaitedSince()
 		expected = expected || waits
 		hurry = hurry || waits && now.Sub(since) < l.pace.hurry
 	}
@@ -463,10 +482,7 @@ func (l *live) interval(now time.Time) time.Duration {
 	case expected:
 		interval = l.pace.patient
 	}
-	if legacy {
-		interval = min(interval*l.pace.legacy, max(interval, l.pace.settled))
-	}
-	return interval
+	return l.pace.of(doc, interval)
 }
 
 // source is a resource whose metadata a run watches. The functions are called with the run's lock held.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -203,12 +202,7 @@ func (k *knowledge) readVersion(name string, item *apiService) bool {
 
 // object reads an object into a value whose metadata is meta.
 func (s *restServer) object(ctx context.Context, ref objectRef, accept string, into any, meta *slimMeta) error {
-	res, err := s.endpoint.get(ctx, ref.path+"/"+ref.name, http.Header{"Accept": {accept}})
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close() //nolint:errcheck // read only
-	body, err := read(res)
+	body, err := s.fetch(ctx, ref.path+"/"+ref.name, accept)
 	if err != nil {
 		return err
 	}

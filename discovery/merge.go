@@ -165,16 +165,14 @@ func (k *knowledge) withDefinitions(view *groupView, now time.Time) {
 		switch {
 		case state.meta == nil:
 		case served[plural], other: // also if another server serves the resource
-			state.unlisted = time.Time{}
 			delete(k.unlisted, gr)
 		default:
 			if k.unlisted == nil {
-				k.unlisted = map[schema.GroupResource]*crdState{}
+				k.unlisted = map[schema.GroupResource]bool{}
 			}
-			if state.unlisted.IsZero() {
-				state.unlisted, k.lastReason = now, now
+			if !k.unlisted[gr] {
+				k.unlisted[gr], k.lastReason = true, now
 			}
-			k.unlisted[gr] = state
 			k.mayRead(crdPath, state.meta.Name)
 		}
 		if k.crdsRule && k.fresh(state) && !state.definition.isEstablished() {
@@ -209,7 +207,10 @@ func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Tim
 		}
 		d, known := old[res.GVR]
 		if !known {
-			d.since, k.lastReason = now, now
+			k.lastReason = now
+		}
+		if !known && !k.failed(group.name) {
+			d.since = now
 		}
 		if d.over {
 			delete(k.doubted, res.GVR)

@@ -54,7 +54,7 @@ type metadataWatch struct {
 	denial  wait.Backoff // after watches that are forbidden and requests that are not authorized, since the last watch that was steady
 	refusal wait.Backoff // after lists that are forbidden, since the last list that succeeded
 	absence wait.Backoff // after lists that are not found, since the last list that succeeded
-	filled  bool         // the last list was not empty
+	filled  bool         // the last list was not empty; before the first list: objects are known
 	current SourceState
 	text    string                     // of the error of current
 	opened  time.Time                  // the start of the watch; zero: there was none since the last list

@@ -177,6 +177,112 @@ func TestNarrow_TheNextRunComparesWithTheLast(t *testing.T) {
 	})
 }
 
+// A proxy may respond NotFound when all CRDs are listed for the first time: then it is not known whether they exist.
+func TestNarrow_CRDsAreNotDeletedBecauseOfNotFound(t *testing.T) {
+	gone, added := "Removed gadgets.v1.example.org (CRDDeleted)", "Added gadgets.v1.example.org"
+	recreated := func(w *memoryServer) {
+		w.dropCRD(gadgetsCRD)
+		c := gadget("v1")
+		c.uid = "2"
+		w.setCRD(c)
+	}
+	for name, test := range map[string]struct {
+		failing []string // meanwhile
+		happens func(w *memoryServer)
+		want    []string
+	}{
+		"documents fail":       {[]string{"core", "named"}, func(*memoryServer) {}, nil},
+		"named groups fail":    {[]string{"named"}, func(*memoryServer) {}, nil},
+		"documents work":       {nil, func(*memoryServer) {}, nil},
+		"the CRD is deleted":   {[]string{"core", "named"}, func(w *memoryServer) { w.dropCRD(gadgetsCRD) }, []string{gone}},
+		"the CRD is recreated": {[]string{"core", "named"}, recreated, []string{gone, added}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				informers := recordInformerEvents(t, r)
+				admit(t, r, gadgets)
+				sleep(time.Minute)
+				w.update(func() {
+					w.endWatches(w.crds, true)
+					w.fault["crds.list"] = "404"
+					for _, class := range test.failing {
+						w.fault[class] = "500"
+					}
+				})
+				sleep(10 * time.Second)
+				if s := r.Status(); s.Narrow || s.CRDs.State != discovery.SourceFailing {
+					t.Errorf("narrow %v, CRDs are %s", s.Narrow, s.CRDs.State)
+				}
+				w.update(func() { test.happens(w) })
+				sleep(20 * time.Second)
+				w.update(func() { clear(w.fault) })
+				sleep(2 * time.Minute)
+				got := slices.DeleteFunc(aboutGadgets(informers()), func(e string) bool { return strings.HasPrefix(e, "Changed") })
+				if !slices.Equal(got, test.want) {
+					t.Errorf("informers: %q, want %q", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+// A failed root must not count as the first of two documents, either.
+func TestNarrow_AFailedRootIsNotEvidence(t *testing.T) {
+	inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		informers := recordInformerEvents(t, r)
+		admit(t, r, gadgets)
+		sleep(time.Minute)
+		w.update(func() {
+			w.endWatches(w.crds, true)
+			w.fault["crds.list"], w.fault["named"] = "500", "500"
+		})
+		sleep(31 * time.Second)
+		w.update(func() {
+			delete(w.fault, "named")
+			w.lags, w.turn = []time.Duration{170 * time.Second, 0, 0, 0, 0, 0}, 0 // one document of a server that is far behind
+		})
+		sleep(2 * time.Minute)
+		for _, event := range aboutGadgets(informers()) {
+			if !strings.HasPrefix(event, "Changed") {
+				t.Error(event)
+			}
+		}
+	})
+}
+
+// Documents without the named groups do not show that a server has no CRDs.
+func TestNarrow_TheNextRunKeepsTypesThoughCRDsAreNotFound(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		w.update(func() { w.setCRD(gadget("v1")) })
+		sleep(time.Minute)
+		informers := recordInformerEvents(t, r)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		first, endFirst := context.WithCancel(typefacts.WithInformers(t.Context()))
+		wg.Go(func() { _ = r.Run(first) })
+		synctest.Wait()
+		admit(t, r, gadgets)
+		endFirst()
+		sleep(time.Second)
+		w.update(func() { w.fault["crds.list"], w.fault["named"] = "404", "500" })
+		second, endSecond := context.WithCancel(typefacts.WithInformers(t.Context()))
+		defer endSecond()
+		wg.Go(func() { _ = r.Run(second) })
+		sleep(30 * time.Second)
+		if got := r.Status().CRDs.State; got != discovery.SourceFailing {
+			t.Errorf("CRDs are %s", got)
+		}
+		w.update(func() { clear(w.fault) })
+		sleep(2 * time.Minute)
+		if got, want := aboutGadgets(informers()), []string{"Changed gadgets.v1.example.org [Versions]"}; !slices.Equal(got, want) {
+			t.Errorf("informers: %q, want %q", got, want)
+		}
+	})
+}
+
 // A question that was asked before the run may be answered after its start.
 func TestNarrow_AnOldDocumentIsNotUsedWhenTheRunWidens(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {

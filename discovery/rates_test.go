@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -260,6 +261,112 @@ func TestRun_PollsAreFrequentOnlyWhileAnAwaitedTypeIsAbsent(t *testing.T) {
 				if lists := w.counts[class]; lists > 2 {
 					t.Errorf("%s: %d forbidden lists in nine minutes, want at most 2", class, lists)
 				}
+			}
+		})
+	})
+}
+
+// A poll notices a new type late. Without a watch, an answer NotServed is therefore from memory for some seconds only; with watches, until
+// the next change.
+func TestRun_ANotServedAnswerIsRepeatedFromMemoryForAShortTimeWithoutAWatch(t *testing.T) {
+	gr := gadgets.GroupResource()
+	newGadgets := func(w *memoryServer) { w.setCRD(gadget("v1")) }
+	for name, ask := range map[string]func(ctx context.Context, r *discovery.Resolver) error{
+		"Resolve": func(ctx context.Context, r *discovery.Resolver) error {
+			_, err := r.Resolve(ctx, "gadgets")
+			return err
+		},
+		"ResolveGVR": func(ctx context.Context, r *discovery.Resolver) error {
+			_, err := r.ResolveGVR(ctx, gadgets)
+			return err
+		},
+		"RESTMapping": func(_ context.Context, r *discovery.Resolver) error {
+			_, err := r.RESTMapper().ResourceFor(gr.WithVersion(""))
+			return err
+		},
+	} {
+		for _, tc := range []struct {
+			name, forbidden string // a class of requests
+			legacy          bool
+			memory          time.Duration
+			come            func(w *memoryServer) // without an event
+		}{
+			{"CRDs are forbidden", "crds", false, 2 * time.Second, newGadgets},
+			{"APIServices are forbidden", "apis", false, 2 * time.Second, func(w *memoryServer) { w.serveByService("bolts", "gadgets") }},
+			{"CRDs are forbidden, legacy documents", "crds", true, 10 * time.Second, newGadgets},
+			{"nothing is forbidden", "", false, 40 * time.Second, nil},
+		} {
+			t.Run(name+", "+tc.name, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+					t.Helper()
+					w.legacy = tc.legacy
+					for _, request := range []string{".list", ".watch", ".get"} {
+						w.fault[tc.forbidden+request] = "403"
+					}
+					w.update(func() { // the group version is served before
+						w.setCRD(crdObject{name: "bolts.example.org", uid: "2", group: "example.org", plural: "bolts", kind: "Bolt", versions: []string{"v1"}, established: true})
+					})
+					sleep(time.Minute)
+					runFor(t, r)
+					sleep(3 * time.Minute)
+					var polled int // the last request for documents was between 10 and 11 s ago
+					for asked := 0; asked == polled; w.update(func() { asked = w.counts["named"] }) {
+						w.update(func() { polled = w.counts["named"] })
+						sleep(time.Second)
+					}
+					sleep(10 * time.Second)
+					soFar := func() (requests int) {
+						w.update(func() { requests = w.counts["named"] + w.counts["version"] })
+						return requests
+					}
+					asked := func() int {
+						t.Helper()
+						before := soFar()
+						if err := ask(t.Context(), r); !errors.Is(err, discovery.ErrNotServed) {
+							t.Errorf("%v, want ErrNotServed", err)
+						}
+						return soFar() - before
+					}
+					if asked() == 0 {
+						t.Error("the first question sends no request")
+					}
+					sleep(tc.memory - 100*time.Millisecond)
+					if got := asked(); got > 0 {
+						t.Errorf("%d requests for the same question before %v", got, tc.memory)
+					}
+					if tc.come == nil {
+						return
+					}
+					w.update(func() { tc.come(w) })
+					sleep(200 * time.Millisecond)
+					if err := ask(t.Context(), r); err != nil {
+						t.Errorf("after %v: %v", tc.memory, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A caller that waits again after some time is a new one, also if no document was requested meanwhile.
+func TestRun_ATypeThatIsAwaitedAgainIsRequestedEveryTwoSeconds(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		for _, class := range []string{"crds.list", "crds.watch", "crds.get", "apis.list", "apis.watch", "apis.get"} {
+			w.fault[class] = "403"
+		}
+		runFor(t, r)
+		sleep(5 * time.Minute)
+		absent := typefacts.Of(r).Expect(widgets.GroupResource())
+		sleep(85 * time.Second)
+		absent()
+		sleep(40 * time.Second) // there is one request in the first 11 s, and another one after 54 s
+		defer typefacts.Of(r).Expect(widgets.GroupResource())()
+		w.update(func() { clear(w.counts) })
+		sleep(50 * time.Second)
+		w.update(func() {
+			if got := w.counts["named"]; got < 20 || got > 30 {
+				t.Errorf("%d documents in 50 s, want one every 2 s", got)
 			}
 		})
 	})

@@ -45,14 +45,14 @@ type Resolver struct {
 	doc           *document     // the last document, with the last known resources of what failed
 	docAt         uint64        // the number of its request
 	plainDoc      *document     // the last document without a run
-	plainSnapshot *snapshot     // of saidBy
+	plainSnapshot *snapshot     // of plainDoc
 	live          *live         // the run; nil while Run does not run
 	running       chan struct{} // closed while Run runs
 	last          *snapshot     // the last one that was published, also after the run
 	unreported    bool          // last is of a narrow run: programs do not have its events
 	wanted        map[schema.GroupResource]*want
-	denied        map[question]error // stored refusals; nil: to be computed
-	changed       chan struct{}      // closed when current changes
+	denied        map[question]denial
+	changed       chan struct{} // closed when current changes
 	queues        map[*eventQueue]bool
 
 	answers answers
@@ -126,10 +126,11 @@ func newResolver(s server, opts []Option) *Resolver {
 // itself, as kubectl does. Otherwise that is an error.
 //
 // While the resolver runs, a known resource needs no request. An unknown one needs one conditional
-// request, unless the same question was asked since the last change. Concurrent callers share this
-// request. There are at most 50 such requests per second after a burst of 300: the caller waits. If the
-// resolver does not run, Resolve sends two requests. On a server without aggregated discovery, it sends
-// one for each group version.
+// request, unless the same question was asked since the last change, and, if CRDs or APIServices can't be
+// watched, in the last 2 s (10 s without aggregated discovery). Concurrent callers share this request.
+// There are at most 50 such requests per second after a burst of 300: the caller waits. If the resolver
+// does not run, Resolve sends two requests. On a server without aggregated discovery, it sends one for
+// each group version.
 //
 // After two failures in a row, the next request is sent after a pause, which increases to a second.
 // Until then, the answer is the last error.

@@ -187,7 +187,7 @@ func (s *restServer) groupVersion(ctx context.Context, gv schema.GroupVersion) (
 	if gv.Group == "" {
 		path = corePath + "/" + gv.Version
 	}
-	body, err := s.document(ctx, path)
+	body, err := s.fetch(ctx, path, acceptLegacy)
 	var version versionDoc
 	if err == nil {
 		if version, err = parseList(gv, body); err != nil {
@@ -198,9 +198,9 @@ func (s *restServer) groupVersion(ctx context.Context, gv schema.GroupVersion) (
 	return version, err
 }
 
-// document requests a document in the legacy format.
-func (s *restServer) document(ctx context.Context, path string) ([]byte, error) {
-	res, err := s.endpoint.get(ctx, path, http.Header{"Accept": {acceptLegacy}})
+// fetch returns the body of a response in one of the formats of accept.
+func (s *restServer) fetch(ctx context.Context, path, accept string) ([]byte, error) {
+	res, err := s.endpoint.get(ctx, path, http.Header{"Accept": {accept}})
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -113,7 +112,7 @@ func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, erro
 	if s.Backing != BackingUnknown && s.Backing != BackingCRD && r.current.Load() == nil {
 		return nil, inconclusive(everyResource, errBacking)
 	}
-	defined, err := r.selectedByCRD(ctx, s)
+	defined, err := r.selectedByCRD(ctx, s, c)
 	if err != nil {
 		return nil, err
 	}
@@ -133,12 +132,16 @@ func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, erro
 	return found, c.unaskedFor(s)
 }
 
-// selectedByCRD returns the function that reports whether s selects the CustomResourceDefinition of a resource.
-func (r *Resolver) selectedByCRD(ctx context.Context, s Selector) (func(Resource) bool, error) {
+// selectedByCRD returns the function that reports whether s selects the CustomResourceDefinition of a resource. The server has none if its
+// response is NotFound and c, the present snapshot, lacks them, too.
+func (r *Resolver) selectedByCRD(ctx context.Context, s Selector, c *snapshot) (func(Resource) bool, error) {
 	if s.CRDLabels == nil && s.Backing != BackingCRD {
 		return func(Resource) bool { return true }, nil
 	}
 	definitions, err := r.crds(ctx)
+	if _, refusal := c.answer(questionOfGVR(crdResource)); apierrors.IsNotFound(err) && errors.Is(refusal, ErrNotServed) {
+		err = nil
+	}
 	if err != nil {
 		return nil, inconclusive(everyResource, fmt.Errorf("the CustomResourceDefinitions can't be listed: %w", err))
 	}
@@ -232,15 +235,7 @@ func (r *Resolver) knownCRDs() map[string]*slimMeta {
 // crds lists the metadata of the CRDs.
 func (s *restServer) crds(ctx context.Context) (map[string]*slimMeta, error) {
 	const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-	res, err := s.endpoint.get(ctx, crdPath, http.Header{"Accept": {metadataOnly}})
-	if apierrors.IsNotFound(err) {
-		return nil, nil // the server has none
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close() //nolint:errcheck // read only
-	body, err := read(res)
+	body, err := s.fetch(ctx, crdPath, metadataOnly)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -108,6 +109,37 @@ func TestResolveAll_CRDsThatCannotBeListedAreInconclusive(t *testing.T) {
 	s.answer(crdPath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
 	_, err := s.resolver(t).ResolveAll(t.Context(), discovery.Selector{Backing: discovery.BackingCRD})
 	checkKind(t, err, discovery.ErrInconclusive)
+}
+
+// The response NotFound to the list of CRDs may be that of a proxy, or of a server that starts.
+func TestResolveAll_CRDsThatAreNotFoundAreNoneOnlyIfDocumentsLackThem(t *testing.T) {
+	for name, selector := range map[string]discovery.Selector{"backing": {Backing: discovery.BackingCRD}, "labels": {CRDLabels: labels.Everything()}} {
+		for _, runs := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, runs=%v", name, runs), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+					t.Helper()
+					w.update(func() {
+						w.setCRD(gadget("v1"))
+						w.fault["crds.list"] = "404"
+					})
+					sleep(3 * time.Second)
+					if runs {
+						runFor(t, r)
+						sleep(time.Second)
+					}
+					got, err := r.ResolveAll(t.Context(), selector)
+					if !errors.Is(err, discovery.ErrInconclusive) {
+						t.Errorf("documents list CRDs: %s, %v", refs(got), err)
+					}
+					w.update(func() { w.dropAPI("v1.apiextensions.k8s.io") })
+					sleep(5 * time.Minute)
+					if got, err := r.ResolveAll(t.Context(), selector); err != nil || len(got) > 0 {
+						t.Errorf("documents lack CRDs: %s, %v", refs(got), err)
+					}
+				})
+			})
+		}
+	}
 }
 
 func TestSelector_Validate(t *testing.T) {

@@ -421,7 +421,7 @@ func runSequence(t *testing.T, plan sequence) {
 				for _, class := range []string{"crds.list", "crds.watch", "crds.get", "apis.list", "apis.watch", "apis.get", "core", "named", "version"} {
 					if w.rng.IntN(3) == 0 {
 						f := []string{"500", "503", "hang", "flaky", "reset", "garbage", "html", "emptyjson", "retry", "401", "endsatonce", "404"}[w.rng.IntN(12)]
-						if f == "404" && (strings.HasSuffix(class, ".list") || class == "named" || class == "core" || class == "version") {
+						if f == "404" && (class == "named" || class == "core" || class == "version") {
 							f = "500"
 						}
 						if steady[class] == "" {

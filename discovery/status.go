@@ -48,7 +48,7 @@ const (
 	SourceConnecting SourceState = "Connecting"
 	// SourceCurrent: the watch is open, or, for documents, the last response was complete.
 	SourceCurrent SourceState = "Watching"
-	// SourceAbsent: the server responds NotFound, and its documents do not list the resource: there are no objects.
+	// SourceAbsent: the server responds NotFound, its documents do not list the resource, and no object was known: there are none.
 	SourceAbsent SourceState = "Absent"
 	// SourceForbidden: the user is not allowed to list or watch. The resolver polls the documents.
 	SourceForbidden SourceState = "Forbidden"
@@ -84,6 +84,11 @@ func (l *live) conclusive() bool {
 func (r *Resolver) polls(l *live) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return l.pollsLocked()
+}
+
+// pollsLocked is polls. Caller holds the resolver's lock.
+func (l *live) pollsLocked() bool {
 	return l.crds.State != SourceCurrent || l.apis.State != SourceCurrent && l.apis.State != SourceAbsent
 }
 

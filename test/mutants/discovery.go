@@ -9,6 +9,8 @@ var ofDiscovery = []table{
 		{"absent: lists that are not found do not become less frequent", "metadataWatch.settle", replace("w.absence.Step()", "w.pace.denied")},
 		{"absent: documents do not tell that a list should be found", "metadataWatch.settle", always("w.served == nil")},
 		{"absent: documents that come later do not tell that a list should be found", "live.refuteAbsencesLocked", always("!*src.absent")},
+		{"absent: documents without named groups tell that there are no CRDs", "knowledge.refutesAbsence", never("k.doc != nil && k.namedAt == 0")},
+		{"absent: the CRDs of the narrow run are deleted if a list is not found", "live.recalls", never("len(l.knowledge.before) > 0")},
 		{"absent: CRDs that documents list may be complete", "source.enter", replace("*s.rule && !absent", "*s.rule && (absent || !absent)")},
 		{"absent: types that were taken for built in stay so", "live.refuteAbsencesLocked", replace("l.knowledge.all, l.knowledge.builtIn = true, nil", "l.knowledge.all = true")},
 		{"absent: a type without CRDs and APIServices is built in", "narrow.conclude", replace("crd == nil && backing == BackingBuiltIn", "crd == nil && (backing == BackingBuiltIn || t.crd.none && t.api.none)")},
@@ -45,6 +47,8 @@ var ofDiscovery = []table{
 		{"an inconclusive answer does not say when to ask again", "inconclusive", drop("out.Asked, out.Again = paused.asked, paused.until")},
 		{"a question does not wait for a run that has just begun", "Resolver.known", never("l != nil && !l.begun")},
 		{"Await returns a resource that is not served", "Resolver.await", always("err == nil || errors.Is(err, ErrAmbiguous)")},
+		{"awaited types are stored for ever", "Resolver.expect", drop("r.forgetWantsLocked(now)")},
+		{"awaited types with callers are forgotten", "Resolver.forgetWantsLocked", replace("w.callers == 0", "w.callers >= 0")},
 		{"Await does not notice changes", "Resolver.await", never("<-changed")},
 		{"inconclusive answers count as not served", "answers.count", replace("a.inconclusive.Add(1)", "a.notServed.Add(1)")},
 		{"ambiguous answers are not counted", "answers.count", drop("a.ambiguous.Add(1)")},
@@ -124,6 +128,7 @@ var ofDiscovery = []table{
 		{"an APIService that is gone needs two answers", "knowledge.dismissed", within(
 			"k.dropped[gv]", replace("true", "false"))},
 		{"a deleted CRD comes back with a document", "knowledge.believes", always("state.gone == nil")},
+		{"a failed root is the first of two documents that leave a type out", "knowledge.withDoubted", always("!k.failed(group.name)")},
 		{"a type is removed by the first document that leaves it out", "knowledge.withDoubted", always("d.over")},
 		{"the group version of an APIService without a document is reported as not served", "knowledge.withAPIServices", always(
 			"listed || item.backing() != BackingAggregated")},
@@ -152,7 +157,10 @@ var ofDiscovery = []table{
 		{"subscribers lose the types of the previous run", "Resolver.end", replace(
 			"r.live, r.running = nil, make(chan struct{})", "r.live, r.running, r.last = nil, make(chan struct{}), nil")},
 		{"an unchanged snapshot is replaced", "Resolver.replace", never("r.current.Load() == c && len(events) == 0")},
-		{"NotServed answers are not kept", "Resolver.denyLocked", drop("r.denied[q] = refusal")},
+		{"NotServed answers are not kept", "Resolver.denyLocked", drop("r.denied[q] = denial{refusal, time.Now()}")},
+		{"NotServed answers are kept until a poll notices a change", "Resolver.refused", never("denied && r.live.pollsLocked()")},
+		{"NotServed answers are kept for seconds although all is watched", "Resolver.refused", replace("denied && r.live.pollsLocked()", "denied")},
+		{"NotServed answers are as short as those of aggregated documents", "Resolver.refused", replace("r.live.pace.of(r.doc, r.live.pace.awaited)", "r.live.pace.awaited")},
 		{"the server is asked though an event has answered the question", "Resolver.replace", drop("r.denyLocked(questionOfGVR(gvr), nil)")},
 		{"the second meaning of a reference is not tried", "question.readings", within("r.version, r.group = label, rest", never("found"))},
 		{"names are case-sensitive", "question.readings", drop("r.name = strings.ToLower(ref.Resource)")},
@@ -174,6 +182,8 @@ var ofDiscovery = []table{
 		{"a selector does not report groups that failed", "Resolver.ResolveAll", replace("c.unaskedFor(s)", "nil")},
 		{"labels select nothing", "Resolver.selectedByCRD", always(
 			"(s.CRDLabels == nil || s.CRDLabels.Matches(labels.Set(definition.Labels)))")},
+		{"absent: CRDs that are not found are none", "Resolver.selectedByCRD", always("errors.Is(refusal, ErrNotServed)")},
+		{"absent: CRDs that are not found can't be selected", "Resolver.selectedByCRD", never("apierrors.IsNotFound(err)")},
 		{"a selector uses the labels of another CRD", "Resolver.selectsWithoutNames", all(
 			drop(`!known.defined && res.CRDUID != ""`), drop(`known.defined && res.CRDUID != "" && known.uid != res.CRDUID`))},
 		{"the last known types of a failed group are discarded", "groupDoc.withLastKnown", drop("version.add(res)")},
