@@ -134,7 +134,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 	}
 	kept := s.known.filledWith(t)
 	s.known.completed(content.version, t)
-	s.known.settled(content)
+	s.known.settled(content, kept)
 	s.known.locate(content.positions, kept, rewritten)
 	s.known.hold(content.response)
 	s.requested = content.view

@@ -293,14 +293,20 @@ func (k *known) admit(key string) bool {
 	return k.rejected.admit(key)
 }
 
-// settled records the results of the transform for a list: which objects are left out, and which
-// have other keys.
-func (k *known) settled(content listed) {
+// settled records the results of the transform for a whole list: which objects are left out, and which have other keys. Kept says that the
+// reflector keeps the objects of namespaces that could not be listed: what is known of them stays.
+func (k *known) settled(content listed, kept bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for own, rejected := range content.rejected.objects { // the cache may keep an earlier state
-		key, renamed := k.renamed[own]
-		if id, _ := k.objects.get(key); renamed && id.uid == rejected.uid {
+	if content.positions != nil {
+		k.settleLocked(content, func(namespace string) bool {
+			at, is := content.positions[namespace]
+			return !kept || !is || at.listed
+		})
+		return
+	}
+	for own, rejected := range content.rejected.objects {
+		if key, is := k.earlierLocked(own, rejected.uid); is {
 			if content.renamed == nil {
 				content.renamed = map[string]string{}
 			}
@@ -308,6 +314,23 @@ func (k *known) settled(content listed) {
 		}
 	}
 	k.rejected, k.renamed = content.rejected.after(&k.rejected), content.renamed
+}
+
+// settleLocked is settled for the namespaces for which of reports true. The caller holds mu.
+func (k *known) settleLocked(content listed, of func(namespace string) bool) {
+	k.clearLocked(of, &content.rejected)
+	k.rejected.addAll(&content.rejected)
+	for own, key := range content.renamed {
+		k.renameLocked(own, key)
+	}
+}
+
+// earlierLocked returns the key by a transform of an object with the original key own that is left out, if the cache has an earlier state of
+// it under that key. The caller holds mu.
+func (k *known) earlierLocked(own string, uid types.UID) (key string, is bool) {
+	key, renamed := k.renamed[own]
+	id, there := k.objects.get(key)
+	return key, renamed && there && id.uid == uid
 }
 
 // reset removes all objects. The next objects are of type of.

@@ -78,7 +78,7 @@ func (r *rejections) add(key string, uid types.UID, err error) {
 	r.last.Count, r.last.Key, r.last.Err = len(r.objects), key, err
 }
 
-// addAll adds the objects of other.
+// addAll adds the objects of other. Its last one is the last one.
 func (r *rejections) addAll(other *rejections) {
 	for own, rejected := range other.objects {
 		err := other.named[own]
@@ -89,6 +89,9 @@ func (r *rejections) addAll(other *rejections) {
 			}
 		}
 		r.add(own, rejected.uid, err)
+	}
+	if other.last.Count > 0 {
+		r.last.Key, r.last.Err = other.last.Key, other.last.Err
 	}
 }
 

@@ -320,6 +320,8 @@ var ofSource = []table{
 		{"a list of one namespace is not confirmed", "child.list", always("c.remains(ctx, c.of)")},
 		{"a deletion has the version of another namespace", "known.versionFor", never(`is && at.version != ""`)},
 		{"objects that a removed namespace left out still count", "known.clearLocked", drop("k.rejected.admit(own)")},
+		{"what a transform has made of a namespace is forgotten when its list fails", "known.settled", always("at.listed")},
+		{"what a list without a namespace of before has left out still counts", "known.settled", never("!is")},
 		{"objects with another key stay after their namespace", "known.keysIn", never("there && namespaceOf(own) == namespace")},
 		{"a transformed object belongs to the namespace of its new key", "known.keysIn", always("!renamed[key]")},
 		{"a set that changes during its first list waits for a pause", "gate.listSet", always("err == nil || ctx.Err() != nil || isClosed(changed) || !isClosed(replaced)")},
