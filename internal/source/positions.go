@@ -19,13 +19,13 @@ type position struct {
 }
 
 // locate sets the positions after a list of all namespaces. Those that could not be listed have an empty one. Kept says
-// that the reflector keeps their objects: it had a whole list, of namespaces with positions or of all at once. Rewritten
-// says that the list is in another API version.
+// that the reflector keeps their objects: it had a whole list of this generation, of namespaces with positions or of all at
+// once. Rewritten says that the list is in another API version.
 func (k *known) locate(positions map[string]position, kept, rewritten bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for name, now := range positions {
-		if before := k.positions[name]; !now.listed && (before.listed || kept && k.positions == nil) {
+		if before := k.positions[name]; !now.listed && kept && (before.listed || k.positions == nil) {
 			positions[name] = position{listed: true, former: rewritten || before.former}
 		}
 	}

@@ -67,3 +67,58 @@ func TestNamespaces_OneFailsInSeveralPolls(t *testing.T) {
 		check("after a poll without m", 0)
 	})
 }
+
+// replaceType replaces the CRD by another one, and creates an object in m and n. The source has no evidence that the first one was gone.
+func (s *testSet) replaceType() {
+	s.cluster.Withdraw(widgets)
+	s.createType()
+	create(s.t, s.cluster, "m", "new", "red")
+	create(s.t, s.cluster, "n", "new", "red")
+	synctest.Wait()
+}
+
+// The list of another generation fails in one namespace. The list of the generation before says nothing about it.
+func TestNamespaces_OneFailsWhenTheTypeIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, nil, nil, "m", "n")
+		refuse(s.cluster, errForbidden)
+		s.replaceType()
+		time.Sleep(time.Minute)
+		s.checkKeys("forbidden:", "m/new")
+		if unlisted, _, _ := s.source.Unlisted("n"); len(unlisted) != 1 {
+			t.Errorf("unlisted = %+v, want n", unlisted)
+		}
+		if n := s.source.Namespaces()[1]; n.Listed || n.Version != "" {
+			t.Errorf("n = %+v", n)
+		}
+		refuse(s.cluster, nil)
+		time.Sleep(36 * time.Second)
+		s.checkKeys("allowed:", "m/new", "n/new")
+		if unlisted, _, _ := s.source.Unlisted(""); len(unlisted) != 0 {
+			t.Errorf("unlisted = %+v", unlisted)
+		}
+	})
+}
+
+// An empty cache of a namespace has no slots of a shard.
+func TestShard_NamespaceFailsWhenTheTypeIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shard := newTestShard(part(0, 1))
+		s := newTestSet(t, func(cfg *source.Config) { cfg.Shard = shard }, nil, "m", "n")
+		if _, loaded := s.source.IsLoaded(); !loaded {
+			t.Error("the first list is not loaded")
+		}
+		refuse(s.cluster, errForbidden)
+		s.replaceType()
+		time.Sleep(time.Minute)
+		if _, loaded := s.source.IsLoaded(); loaded {
+			t.Error("loaded without n")
+		}
+		refuse(s.cluster, nil)
+		time.Sleep(36 * time.Second)
+		s.checkKeys("allowed:", "m/new", "n/new")
+		if _, loaded := s.source.IsLoaded(); !loaded {
+			t.Error("n is not loaded")
+		}
+	})
+}

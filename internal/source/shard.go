@@ -593,7 +593,7 @@ func (s *resumableWatch) skip(version string) bool {
 	return s.send(bookmark(s.cfg.Client, version, of))
 }
 
-// hold records the slots of a whole list.
+// hold records the slots of a whole list. With a set of namespaces, it is called after locate.
 func (k *known) hold(r *response) {
 	if r == nil || r.view == nil {
 		return
@@ -605,10 +605,11 @@ func (k *known) hold(r *response) {
 		holdings[metav1.NamespaceAll] = k.heldLocked(metav1.NamespaceAll, r.view)
 	}
 	for name, at := range k.positions {
-		switch _, present := r.positions[name]; {
-		case at.listed && at.version != "":
+		switch {
+		case !at.listed: // it has no objects
+		case at.version != "":
 			holdings[name] = k.heldLocked(name, r.view)
-		case present: // its objects stay, also if they are from a list of all namespaces
+		default: // its objects stay, also if they are from a list of all namespaces
 			before, is := k.holdings[name]
 			if !is {
 				before = k.holdings[metav1.NamespaceAll]

@@ -35,6 +35,7 @@ var ofShard = []table{
 		{"shard: lists of a set that polls have no pause", "resumableWatch.isReviewed", never("s.requested != nil")},
 		{"shard: the reflector does not have the slots of a whole list", "gate.placed", drop("g.known.hold(r)")},
 		{"shard: the reflector does not have the slots of a list after a gap", "resumableWatch.relist", drop("s.known.hold(content.response)")},
+		{"shard: a namespace has the slots of another generation", "known.hold", never("!at.listed")},
 		{"shard: the generation of the loaded slots is not recorded", "known.holdsAll", drop("k.viewed = view.Generation")},
 		{"shard: slots that came back keep their objects", "gate.lost", replace("g.cfg.Shard.LostSince(followed)", "g.cfg.Shard.LostSince(followed+1<<32)")},
 		{"shard: slots that came back are lost again and again", "splice.apply", drop("s.known.followed(s.namespace, s.view)")},

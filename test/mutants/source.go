@@ -320,6 +320,8 @@ var ofSource = []table{
 		{"a list of one namespace is not confirmed", "child.list", always("c.remains(ctx, c.of)")},
 		{"a deletion has the version of another namespace", "known.versionFor", never(`is && at.version != ""`)},
 		{"objects that a removed namespace left out still count", "known.clearLocked", drop("k.rejected.admit(own)")},
+		{"a namespace has the list of another generation", "known.locate", replace(
+			"!now.listed && kept && (before.listed || k.positions == nil)", "!now.listed && (before.listed || kept && k.positions == nil)")},
 		{"what a transform has made of a namespace is forgotten when its list fails", "known.settled", always("at.listed")},
 		{"what a list without a namespace of before has left out still counts", "known.settled", never("!is")},
 		{"objects with another key stay after their namespace", "known.keysIn", never("there && namespaceOf(own) == namespace")},
@@ -367,7 +369,7 @@ var ofSource = []table{
 		{"a forbidden namespace is tried as often as another", "child.failed", drop("c.pace.until = time.Now().Add(wait.Jitter(allowedAgain-allowedAgain/10, 0.2))")},
 		{"forbidden namespaces are in the set of the allowed ones", "Namespaces.isHidden", never("n.allowed")},
 		{"a set whose names are not known is a whole one", "Source.Unlisted", never("!isClosed(set.namesKnown) && !s.gate.known.filledWith(t)")},
-		{"a namespace that is forbidden at a fall-back is hidden", "known.locate", never("kept && k.positions == nil")},
+		{"a namespace that is forbidden at a fall-back is hidden", "known.locate", never("k.positions == nil")},
 		{"a list of all namespaces lacks forbidden ones without an error", "Source.Unlisted", replace("_, states := s.eachNamespaceLocked(k)", "states := s.namespacesLocked(k)")},
 		{"a namespace that is forbidden later is hidden", "Namespaces.isHidden", always("!listed")},
 	}},
