@@ -488,9 +488,12 @@ func (k *known) filledWith(t Type) bool {
 	return k.complete && k.of.Generation == t.Generation
 }
 
-// isEmpty reports whether there are no objects.
-func (k *known) isEmpty() bool {
+// size returns the number of objects.
+func (k *known) size() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.objects.len() == 0
+	return k.objects.len()
 }
+
+// isEmpty reports whether there are no objects.
+func (k *known) isEmpty() bool { return k.size() == 0 }

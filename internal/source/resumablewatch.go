@@ -199,7 +199,6 @@ type relay struct {
 	listing  bool      // the initial events have not ended
 	broken   error     // the error with which the server ended the stream
 	wanted   bool      // the reflector has not stopped the watch
-	initial  int       // the number of initial objects
 	turn     *turn     // of the initial events; nil: they have none
 	receded  bool      // an event was below the version of the reflector: a list follows
 	requests *requests // of the stream
@@ -221,15 +220,16 @@ func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool 
 		p.cfg.Observer.Completed()
 	}
 	ends := p.listing && !initial && event.Type != watch.Error
+	objects := 0
 	if ends {
-		p.traffic.add(p.initial) // before handlers get them
+		objects = p.known.size()
+		p.traffic.add(objects) // before handlers get them
 	}
 	p.wanted = p.pass(ctx, event, initial) && event.Type != watch.Error
 	if ends && !p.wanted {
-		p.traffic.add(-p.initial)
+		p.traffic.add(-objects)
 	}
 	if initial && event.Type == watch.Added {
-		p.initial++
 		p.turn.progress()
 	}
 	if p.wanted && ends {

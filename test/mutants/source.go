@@ -208,6 +208,7 @@ var ofSource = []table{
 		{"a LIST after a failed watch-list waits again", "gate.watchList", drop("g.again.Store(turn != nil)")},
 		{"each later LIST is before the others", "relay.take", drop("p.again.Store(false)")},
 		{"a watch-list keeps its turn after its initial events", "relay.take", drop("p.turn.leave()")},
+		{"initial objects that are left out count as events", "relay.take", replace("p.known.size()", "p.known.size() + p.known.rejected.last.Count")},
 		{"initial events are no progress", "relay.take", drop("p.turn.progress()")},
 		{"a watch-list that breaks keeps its turn", "stream.take", drop("turn.leave()")},
 		{"a type that can't be watched is watched", "gate.polls", never("t.Unwatchable")},

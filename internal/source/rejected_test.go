@@ -1,0 +1,58 @@
+package source_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// failBad is a transform that fails for objects whose names begin with b, and for blue ones.
+func failBad(obj any) (any, error) {
+	object := obj.(*unstructured.Unstructured)
+	if object.GetName()[0] == 'b' || object.GetLabels()["color"] == "blue" {
+		return nil, errors.New("bad")
+	}
+	return obj, nil
+}
+
+// runTransformed runs an informer with a transform on a cluster with widgets of these names.
+func runTransformed(t *testing.T, transform func(any) (any, error), names ...string) *testInformer {
+	t.Helper()
+	w := &testInformer{t: t, cluster: fakecluster.New(widgetType), available: newAvailability(source.Served), observer: &observer{}, handler: &handler{}}
+	w.create(names...)
+	src := source.New(source.Config{Client: source.Unstructured(w.cluster), GVR: widgets, Availability: w.available, Observer: w.observer})
+	if err := src.SetTransform(transform); err != nil {
+		t.Fatal(err)
+	}
+	w.run = runSource(t, src)
+	if _, err := w.AddEventHandler(w.handler); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+// Handlers do not get initial objects that are left out.
+func TestRejected_InitialObjectsAreNoEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := runTransformed(t, failBad, "a", "b", "bad", "c")
+		w.expect("at first", "add a red", "add c red")
+		if got := asked(w.cluster); got[1] != 1 || got[0] != 0 {
+			t.Errorf("lists, watch-lists, watches = %v, want one watch-list", got)
+		}
+		if got := w.source.Events(); got != 2 {
+			t.Errorf("events = %d, want 2", got)
+		}
+		w.create("d")
+		w.expect("later", "add d red")
+		if got := w.source.Events(); got != 3 {
+			t.Errorf("events = %d, want 3", got)
+		}
+	})
+}
