@@ -257,15 +257,15 @@ func (s *resumableWatch) passDeletion(ctx context.Context, event watch.Event, ow
 	rejected := s.admit(own)
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
-		if stored := s.known.keyOf(own); !s.isSucceeded(stored, own, id) {
-			return s.delete(ctx, []string{stored}, nil)
+		if stored := s.known.keyOf(own); !s.isSucceeded(stored, own, id) && !s.delete(ctx, []string{stored}, nil) {
+			return false
 		}
-		return s.skip(id.version)
+		return s.skip(id.version) // the deletion has an earlier version, or there is none
 	}
 	old, there := s.known.get(key)
 	switch {
-	case !there && (rejected || s.transform.isSet()):
-		return true // the object was left out
+	case !there && (rejected || s.transform.isSet()): // the object was left out
+		return s.skip(id.version)
 	case there && (old.uid == "" || id.uid == "" || old.same(id)), versionless(id.version):
 	case there && s.isSucceeded(key, own, id):
 		return s.skip(id.version)

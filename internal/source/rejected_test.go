@@ -56,3 +56,33 @@ func TestRejected_InitialObjectsAreNoEvents(t *testing.T) {
 		}
 	})
 }
+
+// The version of the store goes on when an object is deleted that is left out.
+func TestRejected_DeletionAdvancesTheVersion(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(w *testInformer)
+		want   []string
+	}{
+		"never cached": {func(w *testInformer) { w.remove("b") }, nil},
+		"cached before": {func(w *testInformer) {
+			w.setColor("a", "blue")
+			w.expect("changed:")
+			w.remove("a")
+		}, []string{"delete a red"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := runTransformed(t, failBad, "a", "b")
+				w.handler.take()
+				tc.change(w)
+				w.expect("deleted:", tc.want...)
+				if got, want := w.LastSyncResourceVersion(), w.source.State().Version; got != want {
+					t.Errorf("the reflector has version %s, want %s", got, want)
+				}
+				if got, want := w.GetStore().LastStoreSyncResourceVersion(), w.source.State().Version; got != want {
+					t.Errorf("the store has version %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}

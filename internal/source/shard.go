@@ -587,8 +587,11 @@ func (s *resumableWatch) scopeOf(own string) string {
 	return namespaceOf(own)
 }
 
-// skip passes on the version of an event without its object: the version of the store goes on.
+// skip passes on the version of an event, if it has one, without its object: the version of the store goes on.
 func (s *resumableWatch) skip(version string) bool {
+	if versionless(version) {
+		return true
+	}
 	_, _, of := s.known.place()
 	return s.send(bookmark(s.cfg.Client, version, of))
 }

@@ -120,6 +120,9 @@ var ofSource = []table{
 		{"the pages of a refused list are kept", "arrivals.reserve", drop("a.kept, a.bytes = nil, 0")},
 		{"room that is granted while the type changes is kept", "gate.awaitRoom", drop("g.account.Abandon(names...)")},
 		{"handlers get deletions of objects that they have not", "resumableWatch.passDeletion", always(`there && (old.uid == "" || id.uid == "" || old.same(id))`)},
+		{"the version stays when an object is deleted that was left out", "resumableWatch.passDeletion", within(
+			"!there && (rejected || s.transform.isSet())", replace("s.skip(id.version)", "true"))},
+		{"the version stays when the last state of a deleted object is left out", "resumableWatch.passDeletion", within("err != nil", replace("s.skip(id.version)", "true"))},
 		{"an object that another one has replaced stays", "resumableWatch.passDeletion", never("there && !s.delete(ctx, []string{key}, nil)")},
 		{"an event that is not received counts", "traffic.count", drop("t.add(-1)")},
 		{"an event counts after it is sent", "traffic.count", all(drop("t.add(1)"), before("return true", "t.add(1)"))},
