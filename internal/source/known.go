@@ -459,6 +459,14 @@ func (k *known) get(key string) (identity, bool) {
 	return k.objects.get(key)
 }
 
+// has reports whether the reflector has the object of id under key.
+func (k *known) has(key string, id identity) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	same, there := k.objects.isSame(key, id)
+	return there && same
+}
+
 // hasOther reports whether the reflector has another object under key than that of id.
 func (k *known) hasOther(key string, id identity) bool {
 	k.mu.Lock()

@@ -285,7 +285,8 @@ func (s *resumableWatch) pass(ctx context.Context, event watch.Event, initial bo
 	return true
 }
 
-// passObject passes on an object with the original key own.
+// passObject passes on an object with the original key own. If the transform has given it another key than before, its state under that key is
+// deleted first.
 func (s *resumableWatch) passObject(ctx context.Context, event watch.Event, own string, id identity, initial bool) bool {
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
@@ -296,6 +297,9 @@ func (s *resumableWatch) passObject(ctx context.Context, event watch.Event, own 
 		return s.skip(id.version)
 	}
 	if !initial && s.known.hasOther(key, id) && !s.delete(ctx, []string{key}, nil) {
+		return false
+	}
+	if former := s.known.keyOf(own); !initial && former != key && s.known.has(former, id) && !s.delete(ctx, []string{former}, nil) {
 		return false
 	}
 	s.known.rename(own, key)

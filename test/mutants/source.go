@@ -244,6 +244,7 @@ var ofSource = []table{
 		{"objects of another kind in a list are accepted", "requests.list", replace("r.checkAll(list)", "nil")},
 		{"an informer gets objects in namespaces of a type that was cluster-scoped", "requests.check", never(`err == nil && object.GetNamespace() != ""`)},
 		{"the watch-list marker is not forwarded", "unstructuredClient.IsWatchListSemanticsUnSupported", replace("c.Interface", "nil")},
+		{"an object whose key changes stays under its former key", "resumableWatch.passObject", never("former != key")},
 		{"a recreated object in a watch is an update", "resumableWatch.passObject", never("s.known.hasOther(key, id)")},
 		{"requests are sent for a held type", "Type.absent", never("t.Serving == Held")},
 		{"requests continue when a type is deleted", "resumableWatch.forward", never("!t.follows(now)")},
