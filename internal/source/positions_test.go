@@ -1,13 +1,18 @@
 package source_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -121,4 +126,42 @@ func TestShard_NamespaceFailsWhenTheTypeIsReplaced(t *testing.T) {
 			t.Error("n is not loaded")
 		}
 	})
+}
+
+// Objects without a name belong to their namespace, also if they are left out.
+func TestNamespaces_NamelessObjectsLeaveWithTheirNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, func(cfg *source.Config) { cfg.Client = nameless{cfg.Client} }, nil, "m", "n")
+		check := func(when string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			var got []string
+			for _, rejected := range s.source.Report().Names {
+				got = append(got, rejected.Key)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s left out (-want +got):\n%s", when, diff)
+			}
+		}
+		check("at first", "m/(no name, UID m)", "n/(no name, UID n)")
+		s.set.Set("n")
+		check("without m", "n/(no name, UID n)")
+		s.set.Set()
+		check("without namespaces")
+	})
+}
+
+// nameless is a client whose lists also have an object without a name for each namespace.
+type nameless struct{ source.Client }
+
+func (n nameless) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+	list, err := n.Client.List(ctx, gvr, namespace, opts)
+	if err == nil {
+		obj := newObject("")
+		obj.SetNamespace(namespace)
+		obj.SetUID(types.UID(namespace))
+		items := list.(*unstructured.UnstructuredList)
+		items.Items = append(items.Items, *obj)
+	}
+	return list, err
 }

@@ -329,6 +329,7 @@ var ofSource = []table{
 			"!now.listed && kept && (before.listed || k.positions == nil)", "!now.listed && (before.listed || kept && k.positions == nil)")},
 		{"what a transform has made of a namespace is forgotten when its list fails", "known.settled", always("at.listed")},
 		{"what a list without a namespace of before has left out still counts", "known.settled", never("!is")},
+		{"objects without a name are in no namespace", "originalKey", replace("cache.NewObjectName(obj.GetNamespace(), name)", `cache.NewObjectName("", name)`)},
 		{"objects with another key stay after their namespace", "known.keysIn", never("there && namespaceOf(own) == namespace")},
 		{"a transformed object belongs to the namespace of its new key", "known.keysIn", always("!renamed[key]")},
 		{"a set that changes during its first list waits for a pause", "gate.listSet", always("err == nil || ctx.Err() != nil || isClosed(changed) || !isClosed(replaced)")},
