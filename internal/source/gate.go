@@ -76,7 +76,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 		}
 		g.awaitSlots(ctx, changed)
 		pace.forGeneration(t.Generation)
-		if !g.pause(ctx, &pace, t, changed) {
+		if !g.pause(ctx, &pace, t, news{changed: changed}) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}

@@ -3,6 +3,7 @@ package source_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gvrkit/gvrkit/internal/budget"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
@@ -73,12 +75,14 @@ func TestNamespaces_OneFailsInSeveralPolls(t *testing.T) {
 	})
 }
 
-// replaceType replaces the CRD by another one, and creates an object in m and n. The source has no evidence that the first one was gone.
-func (s *testSet) replaceType() {
-	s.cluster.Withdraw(widgets)
-	s.createType()
-	create(s.t, s.cluster, "m", "new", "red")
-	create(s.t, s.cluster, "n", "new", "red")
+// replaceType replaces the CRD by another one with an object of that color in m and n. The source has no evidence that the first one was gone.
+func (s *testSet) replaceType(color string) {
+	s.cluster.Serve(widgetType)
+	create(s.t, s.cluster, "m", "new", color)
+	create(s.t, s.cluster, "n", "new", color)
+	now, _ := s.available.Current()
+	now.Generation++
+	s.available.Set(now)
 	synctest.Wait()
 }
 
@@ -87,7 +91,7 @@ func TestNamespaces_OneFailsWhenTheTypeIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestSet(t, nil, nil, "m", "n")
 		refuse(s.cluster, errForbidden)
-		s.replaceType()
+		s.replaceType("red")
 		time.Sleep(time.Minute)
 		s.checkKeys("forbidden:", "m/new")
 		if unlisted, _, _ := s.source.Unlisted("n"); len(unlisted) != 1 {
@@ -114,7 +118,7 @@ func TestShard_NamespaceFailsWhenTheTypeIsReplaced(t *testing.T) {
 			t.Error("the first list is not loaded")
 		}
 		refuse(s.cluster, errForbidden)
-		s.replaceType()
+		s.replaceType("red")
 		time.Sleep(time.Minute)
 		if _, loaded := s.source.IsLoaded(); loaded {
 			t.Error("loaded without n")
@@ -164,4 +168,24 @@ func (n nameless) List(ctx context.Context, gvr schema.GroupVersionResource, nam
 		items.Items = append(items.Items, *obj)
 	}
 	return list, err
+}
+
+// Only Retry lists a type again that does not fit into a memory budget.
+func TestNamespaces_AnotherSetDoesNotRepeatRefusedLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, func(cfg *source.Config) { cfg.Budget = budget.New(100_000) }, nil, "m", "n")
+		s.replaceType(strings.Repeat("x", 200_000))
+		check := func(when string, want int) {
+			t.Helper()
+			time.Sleep(time.Hour)
+			for _, namespace := range []string{"m", "n"} {
+				s.checkRequests(when, namespace, want, 1)
+			}
+		}
+		check("refused:", 2)
+		s.source.SetNamespaces("n", "m")
+		check("with the same names:", 2)
+		s.source.Retry()
+		check("after Retry:", 3)
+	})
 }
