@@ -36,7 +36,7 @@ func (s *resumableWatch) replaced(t Type) bool {
 // flush deletes all objects of the reflector.
 func (s *resumableWatch) flush(ctx context.Context, t Type) bool {
 	s.splice.stop()
-	if !s.deleteAll(ctx) {
+	if !s.delete(ctx, s.known.keys(), nil) {
 		return false
 	}
 	s.known.reset(t)
@@ -44,11 +44,6 @@ func (s *resumableWatch) flush(ctx context.Context, t Type) bool {
 	s.dropCommon()
 	s.cfg.Observer.Completed()
 	return true
-}
-
-// deleteAll sends the deletion of every object.
-func (s *resumableWatch) deleteAll(ctx context.Context) bool {
-	return s.delete(ctx, s.known.keys(), nil)
 }
 
 // delete sends the deletion of the objects under keys, with their last states. Those in left have left the source by

@@ -319,6 +319,11 @@ func (k *known) settled(content listed, kept bool) {
 // settleLocked is settled for the namespaces for which of reports true. The caller holds mu.
 func (k *known) settleLocked(content listed, of func(namespace string) bool) {
 	k.clearLocked(of, &content.rejected)
+	k.addLocked(content)
+}
+
+// addLocked records the results of the transform for a list of some of the objects. The caller holds mu.
+func (k *known) addLocked(content listed) {
 	k.rejected.addAll(&content.rejected)
 	for own, key := range content.renamed {
 		k.renameLocked(own, key)

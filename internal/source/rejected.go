@@ -203,12 +203,8 @@ func (s *resumableWatch) admit(key string) bool {
 // that the version of the store goes on.
 func (s *resumableWatch) reject(own string, id identity, initial bool, err error) bool {
 	s.known.reject(own, id.uid, err)
-	if !initial && !versionless(id.version) {
-		_, _, of := s.known.place()
-		if !s.send(bookmark(s.cfg.Client, id.version, of)) {
-			return false
-		}
-		s.known.reached(namespaceOf(own), id.version)
+	if !initial && !s.skip(id.version) {
+		return false
 	}
 	s.cfg.Observer.Completed()
 	return true

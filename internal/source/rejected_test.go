@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -62,21 +63,31 @@ func TestRejected_InitialObjectsAreNoEvents(t *testing.T) {
 // The version of the store goes on when an object is deleted that is left out.
 func TestRejected_DeletionAdvancesTheVersion(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(w *testInformer)
+		change func(w *testInformer, recovers func())
 		want   []string
 	}{
-		"never cached": {func(w *testInformer) { w.remove("b") }, nil},
-		"cached before": {func(w *testInformer) {
+		"never cached": {func(w *testInformer, _ func()) { w.remove("b") }, nil},
+		"cached before": {func(w *testInformer, _ func()) {
 			w.setColor("a", "blue")
 			w.expect("changed:")
 			w.remove("a")
 		}, []string{"delete a red"}},
+		"the transform does not fail for the deletion": {func(w *testInformer, recovers func()) {
+			recovers()
+			w.remove("b")
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := runTransformed(t, failBad, "a", "b")
+				var recovered atomic.Bool
+				w := runTransformed(t, func(obj any) (any, error) {
+					if recovered.Load() {
+						return obj, nil
+					}
+					return failBad(obj)
+				}, "a", "b")
 				w.handler.take()
-				tc.change(w)
+				tc.change(w, func() { recovered.Store(true) })
 				w.expect("deleted:", tc.want...)
 				if got, want := w.LastSyncResourceVersion(), w.source.State().Version; got != want {
 					t.Errorf("the reflector has version %s, want %s", got, want)

@@ -49,10 +49,6 @@ type resumableWatch struct {
 	requested *sharding.View
 }
 
-func newResumableWatch(g *gate, opts metav1.ListOptions) *resumableWatch {
-	return &resumableWatch{gate: g, opts: opts}
-}
-
 // begin continues with an open watch-list. If the watch-list fails before its list is complete,
 // the resumable watch ends with the error.
 func (s *resumableWatch) begin(ctx context.Context, first *stream, t Type) {
@@ -67,22 +63,9 @@ func (s *resumableWatch) begin(ctx context.Context, first *stream, t Type) {
 func (s *resumableWatch) run(ctx context.Context) {
 	for {
 		changed, goOn := s.step(ctx)
-		if !goOn || changed != nil && s.await(ctx, changed) != nil {
+		if !goOn || changed != nil && s.awaitChange(ctx, changed, s.reviewed) != nil {
 			return
 		}
-	}
-}
-
-// await waits until the state of the type or the view of the shard changes.
-func (s *resumableWatch) await(ctx context.Context, changed <-chan struct{}) error {
-	defer s.whileWaiting(ctx)()
-	select {
-	case <-s.reviewed:
-		return nil
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

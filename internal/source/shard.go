@@ -717,6 +717,10 @@ func (k *known) slotsLocked() sharding.Slots {
 func (k *known) versionOf(namespace string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	return k.versionOfLocked(namespace)
+}
+
+func (k *known) versionOfLocked(namespace string) string {
 	if k.positions == nil {
 		return k.version
 	}
@@ -754,14 +758,8 @@ func (k *known) keysOf(namespace string, slots sharding.Slots, set bool) []strin
 func (k *known) gained(namespace string, slots sharding.Slots, content listed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.rejected.addAll(&content.rejected)
-	for own, key := range content.renamed {
-		k.renameLocked(own, key)
-	}
-	at := k.version
-	if k.positions != nil {
-		at = k.positions[namespace].version
-	}
+	k.addLocked(content)
+	at := k.versionOfLocked(namespace)
 	if keys := content.byVersion(); len(keys) > 0 {
 		k.lastGained = keys[len(keys)-1]
 	}

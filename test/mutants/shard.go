@@ -47,7 +47,7 @@ var ofShard = []table{
 		{"shard: a watch without a response does not see the gained slots", "resumableWatch.next", replace("splice.listed()", "nil")},
 		{"shard: a watch of a namespace without a response does not see the gained slots", "child.watch", replace("c.splice.listed()", "nil")},
 		{"shard: lost objects stay until a pause ends", "resumableWatch.ready", replace("s.reviewed", "nil")},
-		{"shard: lost objects of a namespace stay until a pause ends", "child.ready", replace("c.splice.reviewed()", "nil")},
+		{"shard: lost objects of a namespace stay until a pause ends", "child.ready", replace("news{changed, c.splice.reviewed(), c.splice.listed()}", "news{changed, nil, c.splice.listed()}")},
 		{"shard: a hidden namespace has no slots", "known.slotsLocked", always("k.hides == nil || !k.hides(name, at.listed)")},
 		{"shard: a namespace that becomes hidden has no slots", "child.failed", drop("c.listedView()")},
 		{"shard: an empty set does not see the view", "merged.run", drop("reviewed = m.viewChanged()")},
