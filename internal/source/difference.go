@@ -92,8 +92,8 @@ func (s *resumableWatch) probed(t Type, gone bool) {
 	s.cfg.Observer.Completed()
 }
 
-// endPrevious deletes the objects of the previous generation if there is no list of t to compare them with for some time, and reports whether
-// to continue. While t is unsettled, its first list may still have these objects: they stay.
+// endPrevious is called when the first list of t must wait or has failed: it deletes the objects of the previous generation, and reports
+// whether to continue. While t is unsettled, its first list may still have these objects: they stay.
 func (s *resumableWatch) endPrevious(ctx context.Context, t Type) bool {
 	return !s.replaced(t) || t.Unsettled || s.cfg.KeepCache || s.flush(ctx, t)
 }

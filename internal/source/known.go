@@ -18,7 +18,8 @@ import (
 )
 
 // known has the objects of the reflector: their keys, and the identity of each object. One
-// goroutine at a time writes to it, and any goroutine may read it.
+// goroutine at a time gives objects to the reflector, and writes which objects and versions it has. Other goroutines write what
+// they read of the shard, and the sizes of objects. Any goroutine may read it.
 type known struct {
 	mu      sync.Mutex
 	objects identities
