@@ -42,7 +42,7 @@ type gate struct {
 	account   *budget.Account           // its part of a memory budget; nil: none
 	queued    atomic.Pointer[time.Time] // since when a list waits for its turn; nil: it does not
 	again     atomic.Bool               // the next list replaces a watch-list that had its turn
-	bookmarks atomic.Bool               // the server sends bookmarks
+	bookmarks atomic.Bool               // the server sends bookmarks, other than those that end initial events
 	slots     atomic.Bool               // slots of the shard have been awaited
 	moved     atomic.Uint64             // the number of objects that have left with the slots of the shard
 	strays    atomic.Bool               // the server has sent objects that were not requested, since the last whole list
@@ -423,22 +423,12 @@ func (g *gate) requests(t Type) *requests {
 			kind = t.Kind
 		}
 		g.stage = &requests{
+			gate:     g,
 			next:     &client{g.cfg.Client, t.GVR, namespace},
-			tweak:    g.cfg.Tweak,
 			observer: g.cfg.Observer,
-			calls:    &g.calls,
 			of:       t,
 			kind:     kind,
 			unscoped: unscoped,
-			strict:   g.cfg.Strict,
-			polling:  g.cfg.Polling > 0,
-			stalls:   g.cfg.Stalls,
-			strays:   &g.strays,
-			client:   g.cfg.Client,
-
-			bookmarks: &g.bookmarks,
-
-			throttled: &g.throttled,
 		}
 	}
 	if set := g.set(t); set != nil { // the request is about the type, not about a namespace

@@ -73,7 +73,7 @@ func (c *comparison) begin(stream *stream) {
 	case stream.initial, stream.isMerged: // its version is that of the server; each namespace of a set has its own
 	case c.doubtful:
 		c.due = atOnce
-	case stream.requests.bookmarks.Load():
+	case stream.requests.gate.bookmarks.Load():
 		c.after(quietFor, 0.1)
 	}
 }

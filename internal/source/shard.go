@@ -199,7 +199,7 @@ func shardOf(list runtime.Object) string {
 
 // stray records that the server has sent an object that was not requested.
 func (r *requests) stray() {
-	if r.strays != nil && !r.strays.Swap(true) {
+	if !r.gate.strays.Swap(true) {
 		r.observer.Completed()
 	}
 }
@@ -221,7 +221,7 @@ func (s *stream) own(event watch.Event) watch.Event {
 	if has && !s.splice.has(obj.GetUID(), obj.GetResourceVersion()) {
 		return event
 	}
-	return bookmark(s.requests.client, obj.GetResourceVersion(), s.requests.of)
+	return bookmark(s.requests.gate.cfg.Client, obj.GetResourceVersion(), s.requests.of)
 }
 
 // isWhole reports whether the stream has the slots that the reflector has.

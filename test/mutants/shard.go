@@ -11,7 +11,7 @@ var ofShard = []table{
 		{"shard: lists keep what was not requested", "requests.own", always("r.has(obj.GetUID())")},
 		{"shard: events of other slots are passed on", "stream.own", replace("s.requests.has(obj.GetUID())", "true")},
 		{"shard: initial events of other slots are passed on", "stream.receive", never("initial && mine.Type != event.Type")},
-		{"shard: the state does not say that the server does not select", "requests.stray", never("r.strays != nil && !r.strays.Swap(true)")},
+		{"shard: the state does not say that the server does not select", "requests.stray", never("!r.gate.strays.Swap(true)")},
 		{"shard: a server that selects again is not noticed", "gate.list", drop("g.strays.Store(false)")},
 		{"shard: a list of another shard is taken", "requests.own", never("!ok || slots != r.view.Slots")},
 		{"shard: lost objects stay", "splice.apply", never("!lost.Empty()")},
