@@ -10,7 +10,7 @@ var errClosed = errors.New("the informer has ended")
 
 // Account is the part of one cache. A nil Account has no limit. It is safe for concurrent use.
 //
-// Lists have names: a cache may be filled by several lists. Each name has at most one list in progress that began with it.
+// Lists have names: a cache may be filled by several lists. Each name has at most one list in progress.
 type Account struct {
 	budget *Budget
 	size   func() (objects, common int64)

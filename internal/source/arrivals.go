@@ -215,9 +215,9 @@ func (g *gate) awaitRoom(ctx context.Context, whole bool, names []string, replac
 }
 
 // pause waits as pace.wait and awaitRoom do, before a list of t.
-func (g *gate) pause(ctx context.Context, pace *pace, t Type, changed <-chan struct{}) bool {
+func (g *gate) pause(ctx context.Context, pace *pace, t Type, n news) bool {
 	end, retry := g.retries.Next(), g.asked.Next()
-	return pace.wait(ctx, news{changed: changed}, end) && g.awaitLists(ctx, t, changed, retry)
+	return pace.wait(ctx, n, end) && g.awaitLists(ctx, t, n.changed, retry)
 }
 
 // awaitLists is awaitRoom for the lists of t that fill the cache.

@@ -137,17 +137,17 @@ func isNil(client any) bool {
 // client is the last stage: the client. Its errors contain no response bodies, since they are stored,
 // logged and displayed.
 type client struct {
-	Config
+	to        Client
 	gvr       schema.GroupVersionResource
 	namespace string // of requests; empty for a cluster-scoped type, whatever Config has
 }
 
 func (c *client) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	list, err := c.Client.List(ctx, c.gvr, c.namespace, opts)
+	list, err := c.to.List(ctx, c.gvr, c.namespace, opts)
 	return list, errtext.Clean(err)
 }
 
 func (c *client) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	in, err := c.Client.Watch(ctx, c.gvr, c.namespace, opts)
+	in, err := c.to.Watch(ctx, c.gvr, c.namespace, opts)
 	return in, errtext.Clean(err)
 }

@@ -36,7 +36,7 @@ func (s *resumableWatch) replaced(t Type) bool {
 // flush deletes all objects of the reflector.
 func (s *resumableWatch) flush(ctx context.Context, t Type) bool {
 	s.splice.stop()
-	if !s.deleteAll(ctx) {
+	if !s.delete(ctx, s.known.keys(), nil) {
 		return false
 	}
 	s.known.reset(t)
@@ -44,11 +44,6 @@ func (s *resumableWatch) flush(ctx context.Context, t Type) bool {
 	s.dropCommon()
 	s.cfg.Observer.Completed()
 	return true
-}
-
-// deleteAll sends the deletion of every object.
-func (s *resumableWatch) deleteAll(ctx context.Context) bool {
-	return s.delete(ctx, s.known.keys(), nil)
 }
 
 // delete sends the deletion of the objects under keys, with their last states. Those in left have left the source by
@@ -97,8 +92,8 @@ func (s *resumableWatch) probed(t Type, gone bool) {
 	s.cfg.Observer.Completed()
 }
 
-// endPrevious deletes the objects of the previous generation if there is no list of t to compare them with for some time, and reports whether
-// to continue. While t is unsettled, its first list may still have these objects: they stay.
+// endPrevious is called when the first list of t must wait or has failed: it deletes the objects of the previous generation, and reports
+// whether to continue. While t is unsettled, its first list may still have these objects: they stay.
 func (s *resumableWatch) endPrevious(ctx context.Context, t Type) bool {
 	return !s.replaced(t) || t.Unsettled || s.cfg.KeepCache || s.flush(ctx, t)
 }
@@ -134,7 +129,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 	}
 	kept := s.known.filledWith(t)
 	s.known.completed(content.version, t)
-	s.known.settled(content)
+	s.known.settled(content, kept)
 	s.known.locate(content.positions, kept, rewritten)
 	s.known.hold(content.response)
 	s.requested = content.view
@@ -257,15 +252,15 @@ func (s *resumableWatch) passDeletion(ctx context.Context, event watch.Event, ow
 	rejected := s.admit(own)
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
-		if stored := s.known.keyOf(own); !s.isSucceeded(stored, own, id) {
-			return s.delete(ctx, []string{stored}, nil)
+		if stored := s.known.keyOf(own); !s.isSucceeded(stored, own, id) && !s.delete(ctx, []string{stored}, nil) {
+			return false
 		}
-		return s.skip(id.version)
+		return s.skip(id.version) // the deletion has an earlier version, or there is none
 	}
 	old, there := s.known.get(key)
 	switch {
-	case !there && (rejected || s.transform.isSet()):
-		return true // the object was left out
+	case !there && (rejected || s.transform.isSet()): // the object was left out
+		return s.skip(id.version)
 	case there && (old.uid == "" || id.uid == "" || old.same(id)), versionless(id.version):
 	case there && s.isSucceeded(key, own, id):
 		return s.skip(id.version)

@@ -42,7 +42,7 @@ type gate struct {
 	account   *budget.Account           // its part of a memory budget; nil: none
 	queued    atomic.Pointer[time.Time] // since when a list waits for its turn; nil: it does not
 	again     atomic.Bool               // the next list replaces a watch-list that had its turn
-	bookmarks atomic.Bool               // the server sends bookmarks
+	bookmarks atomic.Bool               // the server sends bookmarks, other than those that end initial events
 	slots     atomic.Bool               // slots of the shard have been awaited
 	moved     atomic.Uint64             // the number of objects that have left with the slots of the shard
 	strays    atomic.Bool               // the server has sent objects that were not requested, since the last whole list
@@ -76,7 +76,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 		}
 		g.awaitSlots(ctx, changed)
 		pace.forGeneration(t.Generation)
-		if !g.pause(ctx, &pace, t, changed) {
+		if !g.pause(ctx, &pace, t, news{changed: changed}) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
@@ -124,7 +124,7 @@ func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
 		return g.watchList(ctx, opts)
 	}
-	s := newResumableWatch(g, opts)
+	s := &resumableWatch{gate: g, opts: opts}
 	first, t := s.open(ctx)
 	g.answered()
 	out, err := openPipe(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
@@ -179,8 +179,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	g.answered()
 	out, err := openPipe(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		g.sizes.begin(0, 0)
-		s := newResumableWatch(g, opts)
-		s.send, s.counted = send, g.counted(send) // initial events count when they are complete
+		s := &resumableWatch{gate: g, opts: opts, send: send, counted: g.counted(send)} // initial events count when they are complete
 		s.begin(ctx, stream, t)
 	})
 	if err != nil {
@@ -265,6 +264,20 @@ func (g *gate) whileWaiting(ctx context.Context) (stop func()) {
 		g.cfg.WhileWaiting(waiting)
 	}()
 	return stop
+}
+
+// awaitChange waits until the state of the type changes, or the view of the shard, for which reviewed closes. A goroutine of
+// Config.WhileWaiting runs meanwhile.
+func (g *gate) awaitChange(ctx context.Context, changed, reviewed <-chan struct{}) error {
+	defer g.whileWaiting(ctx)()
+	select {
+	case <-reviewed:
+		return nil
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func isClosed(ch <-chan struct{}) bool {
@@ -410,27 +423,17 @@ func (g *gate) requests(t Type) *requests {
 			kind = t.Kind
 		}
 		g.stage = &requests{
-			next:     &client{Config: g.cfg, gvr: t.GVR, namespace: namespace},
-			tweak:    g.cfg.Tweak,
+			gate:     g,
+			next:     &client{g.cfg.Client, t.GVR, namespace},
 			observer: g.cfg.Observer,
-			calls:    &g.calls,
 			of:       t,
 			kind:     kind,
 			unscoped: unscoped,
-			strict:   g.cfg.Strict,
-			polling:  g.cfg.Polling > 0,
-			stalls:   g.cfg.Stalls,
-			strays:   &g.strays,
-			client:   g.cfg.Client,
-
-			bookmarks: &g.bookmarks,
-
-			throttled: &g.throttled,
 		}
 	}
 	if set := g.set(t); set != nil { // the request is about the type, not about a namespace
 		about := *g.stage
-		about.next = &client{Config: g.cfg, gvr: t.GVR, namespace: set.working()}
+		about.next = &client{g.cfg.Client, t.GVR, set.working()}
 		return &about
 	}
 	return g.stage

@@ -18,7 +18,8 @@ import (
 )
 
 // known has the objects of the reflector: their keys, and the identity of each object. One
-// goroutine at a time writes to it, and any goroutine may read it.
+// goroutine at a time gives objects to the reflector, and writes which objects and versions it has. Other goroutines write what
+// they read of the shard, and the sizes of objects. Any goroutine may read it.
 type known struct {
 	mu      sync.Mutex
 	objects identities
@@ -293,14 +294,20 @@ func (k *known) admit(key string) bool {
 	return k.rejected.admit(key)
 }
 
-// settled records the results of the transform for a list: which objects are left out, and which
-// have other keys.
-func (k *known) settled(content listed) {
+// settled records the results of the transform for a whole list: which objects are left out, and which have other keys. Kept says that the
+// reflector keeps the objects of namespaces that could not be listed: what is known of them stays.
+func (k *known) settled(content listed, kept bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for own, rejected := range content.rejected.objects { // the cache may keep an earlier state
-		key, renamed := k.renamed[own]
-		if id, _ := k.objects.get(key); renamed && id.uid == rejected.uid {
+	if content.positions != nil {
+		k.settleLocked(content, func(namespace string) bool {
+			at, is := content.positions[namespace]
+			return !kept || !is || at.listed
+		})
+		return
+	}
+	for own, rejected := range content.rejected.objects {
+		if key, is := k.earlierLocked(own, rejected.uid); is {
 			if content.renamed == nil {
 				content.renamed = map[string]string{}
 			}
@@ -308,6 +315,28 @@ func (k *known) settled(content listed) {
 		}
 	}
 	k.rejected, k.renamed = content.rejected.after(&k.rejected), content.renamed
+}
+
+// settleLocked is settled for the namespaces for which of reports true. The caller holds mu.
+func (k *known) settleLocked(content listed, of func(namespace string) bool) {
+	k.clearLocked(of, &content.rejected)
+	k.addLocked(content)
+}
+
+// addLocked records the results of the transform for a list of some of the objects. The caller holds mu.
+func (k *known) addLocked(content listed) {
+	k.rejected.addAll(&content.rejected)
+	for own, key := range content.renamed {
+		k.renameLocked(own, key)
+	}
+}
+
+// earlierLocked returns the key by a transform of an object with the original key own that is left out, if the cache has an earlier state of
+// it under that key. The caller holds mu.
+func (k *known) earlierLocked(own string, uid types.UID) (key string, is bool) {
+	key, renamed := k.renamed[own]
+	id, there := k.objects.get(key)
+	return key, renamed && there && id.uid == uid
 }
 
 // reset removes all objects. The next objects are of type of.
@@ -436,6 +465,14 @@ func (k *known) get(key string) (identity, bool) {
 	return k.objects.get(key)
 }
 
+// has reports whether the reflector has the object of id under key.
+func (k *known) has(key string, id identity) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	same, there := k.objects.isSame(key, id)
+	return there && same
+}
+
 // hasOther reports whether the reflector has another object under key than that of id.
 func (k *known) hasOther(key string, id identity) bool {
 	k.mu.Lock()
@@ -465,9 +502,12 @@ func (k *known) filledWith(t Type) bool {
 	return k.complete && k.of.Generation == t.Generation
 }
 
-// isEmpty reports whether there are no objects.
-func (k *known) isEmpty() bool {
+// size returns the number of objects.
+func (k *known) size() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.objects.len() == 0
+	return k.objects.len()
 }
+
+// isEmpty reports whether there are no objects.
+func (k *known) isEmpty() bool { return k.size() == 0 }

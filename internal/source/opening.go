@@ -53,11 +53,15 @@ func (s *resumableWatch) unopened(ctx context.Context, t Type, changed <-chan st
 	}
 }
 
-// ready waits until the next request may be sent. Current says that it is a watch. It reports false if there is news before, or if ctx ends.
+// ready waits until the next request may be sent. Current says that it is a watch, or the list that replaces one. It reports false if there is
+// news before, or if ctx ends.
 func (s *resumableWatch) ready(ctx context.Context, t Type, changed <-chan struct{}, current bool) bool {
-	retry := s.retries.Next()
-	if (!s.listNext || s.pace.requested) && !s.pace.wait(ctx, news{changed, s.reviewed, s.spliceFor(t).listed()}, retry) {
-		return false
+	n := news{changed, s.reviewed, s.spliceFor(t).listed()}
+	switch {
+	case s.listNext && !s.pace.requested:
+		return true
+	case current || t.Serving != Served:
+		return s.pace.wait(ctx, n, s.retries.Next())
 	}
-	return current || t.Serving != Served || s.awaitLists(ctx, t, changed, retry)
+	return s.pause(ctx, &s.pace, t, n)
 }

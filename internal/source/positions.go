@@ -19,13 +19,13 @@ type position struct {
 }
 
 // locate sets the positions after a list of all namespaces. Those that could not be listed have an empty one. Kept says
-// that the reflector keeps their objects: it had a whole list, of namespaces with positions or of all at once. Rewritten
-// says that the list is in another API version.
+// that the reflector keeps their objects: it had a whole list of this generation, of namespaces with positions or of all at
+// once. Rewritten says that the list is in another API version.
 func (k *known) locate(positions map[string]position, kept, rewritten bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for name, now := range positions {
-		if before := k.positions[name]; !now.listed && (before.listed || kept && k.positions == nil) {
+		if before := k.positions[name]; !now.listed && kept && (before.listed || k.positions == nil) {
 			positions[name] = position{listed: true, former: rewritten || before.former}
 		}
 	}
@@ -160,11 +160,7 @@ func (k *known) smallestLocked(version string) string {
 func (k *known) completedIn(namespace string, content listed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.clearLocked(namespace, &content.rejected)
-	k.rejected.addAll(&content.rejected)
-	for own, key := range content.renamed {
-		k.renameLocked(own, key)
-	}
+	k.settleLocked(content, only(namespace))
 	if k.positions == nil {
 		k.positions = map[string]position{}
 	}
@@ -178,23 +174,32 @@ func (k *known) completedIn(namespace string, content listed) {
 func (k *known) removed(namespace string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.clearLocked(namespace, &rejections{})
+	k.clearLocked(only(namespace), &rejections{})
 	delete(k.positions, namespace)
 	delete(k.holdings, namespace)
 	k.advanceLocked(k.smallestLocked(k.version))
 }
 
-// clearLocked removes what is known of objects of namespace with other keys, and of those that are left out, except
-// those in kept. The caller holds mu.
-func (k *known) clearLocked(namespace string, kept *rejections) {
+// only returns a function that reports whether a namespace is the one with that name.
+func only(name string) func(namespace string) bool {
+	return func(namespace string) bool { return namespace == name }
+}
+
+// clearLocked removes what is known of objects with other keys, and of those that are left out, in the namespaces for which of reports true.
+// Those in kept stay left out, and keep their key if the cache has an earlier state. The caller holds mu.
+func (k *known) clearLocked(of func(namespace string) bool, kept *rejections) {
 	for own := range k.renamed {
-		if _, is := kept.objects[own]; namespaceOf(own) == namespace && !is {
+		rejected, stays := kept.objects[own]
+		if stays {
+			_, stays = k.earlierLocked(own, rejected.uid)
+		}
+		if of(namespaceOf(own)) && !stays {
 			delete(k.renamed, own)
 		}
 	}
 	var outdated []string
 	for own := range k.rejected.objects {
-		if _, is := kept.objects[own]; namespaceOf(own) == namespace && !is {
+		if _, is := kept.objects[own]; of(namespaceOf(own)) && !is {
 			outdated = append(outdated, own)
 		}
 	}

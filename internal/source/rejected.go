@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/errtext"
 )
@@ -30,7 +31,7 @@ type Rejected struct {
 
 // RejectedObject is one of the objects that are left out.
 type RejectedObject struct {
-	// Key is the key of the object. If the object has no name, Key says so.
+	// Key is the key of the object. If the object has no name, Key has its namespace and says so.
 	Key string
 	UID types.UID
 	// Err is why the object is left out, and Since the time since when it is.
@@ -78,7 +79,7 @@ func (r *rejections) add(key string, uid types.UID, err error) {
 	r.last.Count, r.last.Key, r.last.Err = len(r.objects), key, err
 }
 
-// addAll adds the objects of other.
+// addAll adds the objects of other. Its last one is the last one.
 func (r *rejections) addAll(other *rejections) {
 	for own, rejected := range other.objects {
 		err := other.named[own]
@@ -89,6 +90,9 @@ func (r *rejections) addAll(other *rejections) {
 			}
 		}
 		r.add(own, rejected.uid, err)
+	}
+	if other.last.Count > 0 {
+		r.last.Key, r.last.Err = other.last.Key, other.last.Err
 	}
 }
 
@@ -170,18 +174,20 @@ func isNameless(obj metav1.Object) bool { return obj.GetName() == "" }
 // errNameless is the error of an object without a name, which has no key.
 var errNameless = errors.New("it has no metadata.name")
 
-// originalKey returns the key that the server has given to obj. For an object without a name it is a text
-// that is no key; number distinguishes the objects of a list that have no UID either.
+// originalKey returns the key that the server has given to obj. For an object without a name, a text that no object has
+// as its name follows the namespace; number distinguishes the objects of a list that have no UID either.
 func originalKey(obj metav1.Object, number int) string {
+	name := obj.GetName()
 	switch {
-	case !isNameless(obj):
-		return keyOf(obj)
+	case name != "":
 	case obj.GetUID() != "":
-		return fmt.Sprintf("(no name, UID %s)", obj.GetUID())
+		name = fmt.Sprintf("(no name, UID %s)", obj.GetUID())
 	case number == 0:
-		return "(no name)"
+		name = "(no name)"
+	default:
+		name = fmt.Sprintf("(no name, %d of the list)", number)
 	}
-	return fmt.Sprintf("(no name, %d of the list)", number)
+	return cache.NewObjectName(obj.GetNamespace(), name).String()
 }
 
 // admit records that the object under key is no longer left out, and reports whether it was.
@@ -197,12 +203,8 @@ func (s *resumableWatch) admit(key string) bool {
 // that the version of the store goes on.
 func (s *resumableWatch) reject(own string, id identity, initial bool, err error) bool {
 	s.known.reject(own, id.uid, err)
-	if !initial && !versionless(id.version) {
-		_, _, of := s.known.place()
-		if !s.send(bookmark(s.cfg.Client, id.version, of)) {
-			return false
-		}
-		s.known.reached(namespaceOf(own), id.version)
+	if !initial && !s.skip(id.version) {
+		return false
 	}
 	s.cfg.Observer.Completed()
 	return true

@@ -17,7 +17,6 @@ import (
 
 	"github.com/gvrkit/gvrkit/internal/attempt"
 	"github.com/gvrkit/gvrkit/internal/errtext"
-	"github.com/gvrkit/gvrkit/internal/inflight"
 	"github.com/gvrkit/gvrkit/sharding"
 )
 
@@ -48,24 +47,14 @@ func optionsFrom(opts metav1.ListOptions, version string) metav1.ListOptions {
 // requests reports the results of requests, counts requests in progress, and ends requests
 // that hang.
 type requests struct {
+	gate     *gate // has the configuration, and what is common to the requests of the source
 	next     cache.ListerWatcherWithContext
 	observer Observer
-	calls    *inflight.Counter // requests in progress and open streams
 	of       Type
-	kind     string // the kind of the objects; empty: it is not checked
-	unscoped bool   // the type is cluster-scoped: no object is in a namespace
-	strict   bool   // an object that can't be decoded ends its watch
-	polling  bool   // a type that can't be watched is no failure
-	stalls   *Stalls
-	tweak    func(*metav1.ListOptions) // nil: options are not changed
-	view     *sharding.View            // the slots of the objects that are requested; nil: all objects
-	strays   *atomic.Bool              // the server has sent objects of other slots
-	client   Client                    // makes bookmarks
-	// bookmarks says that the server sends bookmarks, other than those that end initial events.
-	bookmarks *atomic.Bool
-	timeout   time.Duration // the maximum time of a list, or of a page of a list; 0: listAfter
-
-	throttled *throttled
+	kind     string         // the kind of the objects; empty: it is not checked
+	unscoped bool           // the type is cluster-scoped: no object is in a namespace
+	view     *sharding.View // the slots of the objects that are requested; nil: all objects
+	timeout  time.Duration  // the maximum time of a list, or of a page of a list; 0: listAfter
 }
 
 // selectSlots makes opts request the objects in the slots, also if a tweak has replaced all options.
@@ -110,12 +99,12 @@ func (unreported) Failed(string, error) {}
 
 // list requests a list, or a page of a list.
 func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	if !r.calls.Begin() {
+	if !r.gate.calls.Begin() {
 		return nil, errClosed
 	}
-	defer r.calls.End()
-	if r.tweak != nil {
-		r.tweak(&opts)
+	defer r.gate.calls.End()
+	if tweak := r.gate.cfg.Tweak; tweak != nil {
+		tweak(&opts)
 	}
 	r.selectSlots(&opts)
 	bounded, cancel := context.WithTimeout(ctx, cmp.Or(r.timeout, listAfter))
@@ -137,25 +126,25 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 // watch opens a stream, which the caller closes.
 func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream, error) {
 	initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
-	if initial && r.stalls.stalledLately(r.of, time.Now()) {
+	if initial && r.gate.cfg.Stalls.stalledLately(r.of, time.Now()) {
 		return nil, errNotTried
 	}
-	if !r.calls.Begin() {
+	if !r.gate.calls.Begin() {
 		return nil, errClosed
 	}
 	from := opts.ResourceVersion
-	if r.tweak != nil {
-		r.tweak(&opts)
+	if tweak := r.gate.cfg.Tweak; tweak != nil {
+		tweak(&opts)
 	}
 	r.selectSlots(&opts)
 	if initial && (opts.SendInitialEvents == nil || !*opts.SendInitialEvents) {
-		r.calls.End()
+		r.gate.calls.End()
 		return nil, errTweaked // the bookmark would never arrive
 	}
 	open, cancel := context.WithCancel(ctx)
 	release := func() {
 		cancel()
-		r.calls.End()
+		r.gate.calls.End()
 	}
 	var interrupted atomic.Bool
 	attempts := *r
@@ -165,7 +154,7 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 		r.failed(ctx, VerbWatch, err)
 		release()
 		if initial {
-			r.throttled.note(err)
+			r.gate.throttled.note(err)
 			err = plain(err)
 		}
 		return nil, err
@@ -213,7 +202,7 @@ func (r *requests) open(ctx context.Context, cancel context.CancelFunc, opts met
 		if !initial {
 			return nil, errOverdue
 		}
-		r.stalls.stalled(r.of, time.Now())
+		r.gate.cfg.Stalls.stalled(r.of, time.Now())
 		return nil, fmt.Errorf("%w for %v", errNoAnswer, answerAfter)
 	case err == nil && in == nil:
 		return nil, errNoWatch
@@ -232,7 +221,7 @@ func (r *requests) observed(ctx context.Context, verb string) context.Context {
 
 // failed reports err, unless its cause is the end of the request's context.
 func (r *requests) failed(ctx context.Context, verb string, err error) {
-	if ctx.Err() != nil || r.polling && verb == VerbWatch && apierrors.IsMethodNotSupported(err) {
+	if ctx.Err() != nil || r.gate.cfg.Polling > 0 && verb == VerbWatch && apierrors.IsMethodNotSupported(err) {
 		return
 	}
 	r.observer.Failed(verb, err)

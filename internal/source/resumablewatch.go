@@ -49,10 +49,6 @@ type resumableWatch struct {
 	requested *sharding.View
 }
 
-func newResumableWatch(g *gate, opts metav1.ListOptions) *resumableWatch {
-	return &resumableWatch{gate: g, opts: opts}
-}
-
 // begin continues with an open watch-list. If the watch-list fails before its list is complete,
 // the resumable watch ends with the error.
 func (s *resumableWatch) begin(ctx context.Context, first *stream, t Type) {
@@ -67,22 +63,9 @@ func (s *resumableWatch) begin(ctx context.Context, first *stream, t Type) {
 func (s *resumableWatch) run(ctx context.Context) {
 	for {
 		changed, goOn := s.step(ctx)
-		if !goOn || changed != nil && s.await(ctx, changed) != nil {
+		if !goOn || changed != nil && s.awaitChange(ctx, changed, s.reviewed) != nil {
 			return
 		}
-	}
-}
-
-// await waits until the state of the type or the view of the shard changes.
-func (s *resumableWatch) await(ctx context.Context, changed <-chan struct{}) error {
-	defer s.whileWaiting(ctx)()
-	select {
-	case <-s.reviewed:
-		return nil
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -199,7 +182,6 @@ type relay struct {
 	listing  bool      // the initial events have not ended
 	broken   error     // the error with which the server ended the stream
 	wanted   bool      // the reflector has not stopped the watch
-	initial  int       // the number of initial objects
 	turn     *turn     // of the initial events; nil: they have none
 	receded  bool      // an event was below the version of the reflector: a list follows
 	requests *requests // of the stream
@@ -221,15 +203,16 @@ func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool 
 		p.cfg.Observer.Completed()
 	}
 	ends := p.listing && !initial && event.Type != watch.Error
+	objects := 0
 	if ends {
-		p.traffic.add(p.initial) // before handlers get them
+		objects = p.known.size()
+		p.traffic.add(objects) // before handlers get them
 	}
 	p.wanted = p.pass(ctx, event, initial) && event.Type != watch.Error
 	if ends && !p.wanted {
-		p.traffic.add(-p.initial)
+		p.traffic.add(-objects)
 	}
 	if initial && event.Type == watch.Added {
-		p.initial++
 		p.turn.progress()
 	}
 	if p.wanted && ends {
@@ -285,7 +268,8 @@ func (s *resumableWatch) pass(ctx context.Context, event watch.Event, initial bo
 	return true
 }
 
-// passObject passes on an object with the original key own.
+// passObject passes on an object with the original key own. If the transform has given it another key than before, its state under that key is
+// deleted first.
 func (s *resumableWatch) passObject(ctx context.Context, event watch.Event, own string, id identity, initial bool) bool {
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
@@ -296,6 +280,9 @@ func (s *resumableWatch) passObject(ctx context.Context, event watch.Event, own 
 		return s.skip(id.version)
 	}
 	if !initial && s.known.hasOther(key, id) && !s.delete(ctx, []string{key}, nil) {
+		return false
+	}
+	if former := s.known.keyOf(own); !initial && former != key && s.known.has(former, id) && !s.delete(ctx, []string{former}, nil) {
 		return false
 	}
 	s.known.rename(own, key)

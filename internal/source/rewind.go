@@ -73,7 +73,7 @@ func (c *comparison) begin(stream *stream) {
 	case stream.initial, stream.isMerged: // its version is that of the server; each namespace of a set has its own
 	case c.doubtful:
 		c.due = atOnce
-	case stream.requests.bookmarks.Load():
+	case stream.requests.gate.bookmarks.Load():
 		c.after(quietFor, 0.1)
 	}
 }
@@ -98,8 +98,8 @@ func (c *comparison) shown() {
 	c.doubtful, c.pause = false, 0
 }
 
-// run compares version with that of the server, and returns an error if the server has gone back. If the comparison fails,
-// it is repeated later: the watch continues.
+// run compares version with that of the server, and returns an error if the server has gone back. If the server can't be
+// reached or throttles the comparison, it is repeated later. If it fails otherwise, it shows nothing. The watch continues.
 func (c *comparison) run(ctx context.Context, from *requests, version string) *RewoundError {
 	quick := *from.unreported()
 	quick.timeout = checkWithin

@@ -60,7 +60,7 @@ func (g *gate) fallBack(t Type, err error) *Namespaces {
 // in returns the stage of requests in namespace.
 func (g *gate) in(set *Namespaces, from *requests, namespace string) *requests {
 	in := *from
-	in.next = &client{Config: g.cfg, gvr: from.of.GVR, namespace: namespace}
+	in.next = &client{g.cfg.Client, from.of.GVR, namespace}
 	in.observer = namespaceObserver{from.observer, set, namespace}
 	return &in
 }
@@ -409,25 +409,12 @@ func (c *child) ready(ctx context.Context) bool {
 			if c.pace.wait(ctx, news{changed, c.splice.reviewed(), c.splice.listed()}, end) && (c.listed || c.awaitRoom(ctx, false, []string{c.namespace}, nil, changed, retry)) {
 				return true
 			}
-		} else if c.await(ctx, changed) != nil {
+		} else if c.awaitChange(ctx, changed, c.splice.reviewed()) != nil {
 			return false
 		}
 		if ctx.Err() != nil {
 			return false
 		}
-	}
-}
-
-// await waits until the state of the type or the view of the shard changes.
-func (c *child) await(ctx context.Context, changed <-chan struct{}) error {
-	defer c.whileWaiting(ctx)()
-	select {
-	case <-c.splice.reviewed():
-		return nil
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -199,7 +199,7 @@ func shardOf(list runtime.Object) string {
 
 // stray records that the server has sent an object that was not requested.
 func (r *requests) stray() {
-	if r.strays != nil && !r.strays.Swap(true) {
+	if !r.gate.strays.Swap(true) {
 		r.observer.Completed()
 	}
 }
@@ -221,7 +221,7 @@ func (s *stream) own(event watch.Event) watch.Event {
 	if has && !s.splice.has(obj.GetUID(), obj.GetResourceVersion()) {
 		return event
 	}
-	return bookmark(s.requests.client, obj.GetResourceVersion(), s.requests.of)
+	return bookmark(s.requests.gate.cfg.Client, obj.GetResourceVersion(), s.requests.of)
 }
 
 // isWhole reports whether the stream has the slots that the reflector has.
@@ -587,13 +587,16 @@ func (s *resumableWatch) scopeOf(own string) string {
 	return namespaceOf(own)
 }
 
-// skip passes on the version of an event without its object: the version of the store goes on.
+// skip passes on the version of an event, if it has one, without its object: the version of the store goes on.
 func (s *resumableWatch) skip(version string) bool {
+	if versionless(version) {
+		return true
+	}
 	_, _, of := s.known.place()
 	return s.send(bookmark(s.cfg.Client, version, of))
 }
 
-// hold records the slots of a whole list.
+// hold records the slots of a whole list. With a set of namespaces, it is called after locate.
 func (k *known) hold(r *response) {
 	if r == nil || r.view == nil {
 		return
@@ -605,10 +608,11 @@ func (k *known) hold(r *response) {
 		holdings[metav1.NamespaceAll] = k.heldLocked(metav1.NamespaceAll, r.view)
 	}
 	for name, at := range k.positions {
-		switch _, present := r.positions[name]; {
-		case at.listed && at.version != "":
+		switch {
+		case !at.listed: // it has no objects
+		case at.version != "":
 			holdings[name] = k.heldLocked(name, r.view)
-		case present: // its objects stay, also if they are from a list of all namespaces
+		default: // its objects stay, also if they are from a list of all namespaces
 			before, is := k.holdings[name]
 			if !is {
 				before = k.holdings[metav1.NamespaceAll]
@@ -713,6 +717,10 @@ func (k *known) slotsLocked() sharding.Slots {
 func (k *known) versionOf(namespace string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	return k.versionOfLocked(namespace)
+}
+
+func (k *known) versionOfLocked(namespace string) string {
 	if k.positions == nil {
 		return k.version
 	}
@@ -750,14 +758,8 @@ func (k *known) keysOf(namespace string, slots sharding.Slots, set bool) []strin
 func (k *known) gained(namespace string, slots sharding.Slots, content listed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.rejected.addAll(&content.rejected)
-	for own, key := range content.renamed {
-		k.renameLocked(own, key)
-	}
-	at := k.version
-	if k.positions != nil {
-		at = k.positions[namespace].version
-	}
+	k.addLocked(content)
+	at := k.versionOfLocked(namespace)
 	if keys := content.byVersion(); len(keys) > 0 {
 		k.lastGained = keys[len(keys)-1]
 	}

@@ -97,9 +97,9 @@ type Observer interface {
 	// Received is called with the number of bytes of a response that have been read, if the
 	// client's transport reports them.
 	Received(bytes int)
-	// Completed is called when State has changed, but not for single events: the reflector has
-	// got a whole list or will get it next, its objects have been deleted, or the server has
-	// responded to a watch.
+	// Completed is called when State has changed: the reflector has got a whole list or will get
+	// it next, its objects have been deleted, the server has responded to a watch, or an object is
+	// left out, or no longer. It is not called for other single events.
 	Completed()
 }
 

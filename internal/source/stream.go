@@ -165,7 +165,7 @@ func (s *stream) inspect(ctx context.Context, event watch.Event) (watch.Event, b
 			return s.broken(ctx, err, errorEvent(err))
 		}
 		if _, isPart := event.Object.(*part); !isPart && !endsInitialEvents(event) {
-			s.requests.bookmarks.Store(true)
+			s.requests.gate.bookmarks.Store(true)
 		}
 		if initial && endsInitialEvents(event) {
 			s.initial, initial = false, false
@@ -177,7 +177,7 @@ func (s *stream) inspect(ctx context.Context, event watch.Event) (watch.Event, b
 		if _, noObject := meta.Accessor(event.Object); noObject != nil { // the reflector would log the whole object
 			err = fmt.Errorf("%w: the server sent a %T in a watch event", ErrWrongKind, event.Object)
 		}
-		if bad, is := event.Object.(*undecodable.Object); is && s.requests.strict {
+		if bad, is := event.Object.(*undecodable.Object); is && s.requests.gate.cfg.Strict {
 			err = fmt.Errorf("%w: %w", ErrDecode, bad.Err)
 		}
 		if err != nil {
@@ -195,7 +195,7 @@ func (s *stream) broken(ctx context.Context, err error, event watch.Event) (watc
 		return event, false
 	}
 	s.initial = false
-	s.requests.throttled.note(err)
+	s.requests.gate.throttled.note(err)
 	return errorEvent(err), true
 }
 
@@ -212,7 +212,7 @@ func (s *stream) ended(ctx context.Context, pass deliver) {
 
 // stalled is called when a watch-list stream has not sent an initial event in time.
 func (s *stream) stalled(ctx context.Context, pass deliver) {
-	s.requests.stalls.stalled(s.requests.of, time.Now())
+	s.requests.gate.cfg.Stalls.stalled(s.requests.of, time.Now())
 	err := s.silence.reason()
 	s.requests.failed(ctx, VerbWatch, err)
 	pass(errorEvent(err), true)
@@ -221,7 +221,7 @@ func (s *stream) stalled(ctx context.Context, pass deliver) {
 // endedEarly reports whether a watch that has lasted for that time, and has sent no error, was not ended by its timeout: the server
 // may have been replaced. Client-go's decoder hides that a connection was lost. Client-go's fakes know no timeout.
 func (s *stream) endedEarly(lasted time.Duration) bool {
-	return lasted+brief < s.timeout && !s.requests.client.IsWatchListSemanticsUnSupported()
+	return lasted+brief < s.timeout && !s.requests.gate.cfg.Client.IsWatchListSemanticsUnSupported()
 }
 
 // errorOf returns the error of an ERROR event, without response bodies.

@@ -295,3 +295,28 @@ func TestTransform_CannotBeSetAfterTheStart(t *testing.T) {
 		f.stop()
 	})
 }
+
+// A transform may make the name of an object from something that changes.
+func TestTransform_KeyOfAnObjectChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := runTransformed(t, func(obj any) (any, error) {
+			object := obj.(*unstructured.Unstructured)
+			if color := object.GetLabels()["color"]; color != "none" {
+				object.SetName(color + "-" + object.GetName())
+			}
+			return object, nil
+		}, "x", "y")
+		w.handler.take()
+		w.setColor("x", "blue")
+		w.expect("with another color:", "delete red-x red", "add blue-x blue")
+		w.setColor("x", "none")
+		w.expect("with its own name:", "delete blue-x blue", "add x none")
+		w.setColor("x", "red")
+		w.expect("with the first color:", "delete x none", "add red-x red")
+		w.remove("x")
+		w.expect("deleted:", "delete red-x red")
+		if diff := cmp.Diff([]string{"ns/red-y"}, w.keys()); diff != "" {
+			t.Errorf("keys (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -4,7 +4,7 @@ package main
 // this module or in others. test/README.md has the invariant that finds each.
 var ofChurn = []table{
 	{"internal/source", ofModel, []mutant{
-		{"churn: the objects of a type that is gone stay", "resumableWatch.flush", drop("if !s.deleteAll(ctx) { return false }")},
+		{"churn: the objects of a type that is gone stay", "resumableWatch.flush", drop("if !s.delete(ctx, s.known.keys(), nil) { return false }")},
 		{"churn: the version does not go on", "resumableWatch.pass", drop("s.known.reached(namespace, id.version)")},
 		{"churn: an object that was deleted in a gap stays", "resumableWatch.relist", replace("!s.delete(ctx, s.missingIn(content, t, s.known.keys()), s.leftBy(content, t))", "false")},
 		{"churn: an object that was created again in a gap is an update", "resumableWatch.missingIn", never("!id.same(item.identity)")},

@@ -1,0 +1,191 @@
+package source_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gvrkit/gvrkit/internal/budget"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// moveGood is a transform that fails for objects named bad, and gives the others keys in namespace all.
+func moveGood(obj any) (any, error) {
+	object := obj.(*unstructured.Unstructured)
+	if object.GetName() == "bad" {
+		return nil, errors.New("bad")
+	}
+	object.SetName("moved-" + object.GetNamespace())
+	object.SetNamespace("all")
+	return object, nil
+}
+
+// What a transform has made of the objects of a namespace stays known while its lists fail.
+func TestNamespaces_OneFailsInSeveralPolls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		for _, namespace := range []string{"m", "n"} {
+			create(t, cluster, namespace, "good", "red")
+			create(t, cluster, namespace, "bad", "red")
+		}
+		src := source.New(source.Config{
+			Client: source.Unstructured(cluster), GVR: widgets, Namespaces: source.NewNamespaces("m", "n"), Polling: time.Minute,
+			Availability: source.NewAvailability(source.Type{Serving: source.Served, GVR: widgets, Namespaced: true, Unwatchable: true}),
+		})
+		if err := src.SetTransform(moveGood); err != nil {
+			t.Fatal(err)
+		}
+		r := runSource(t, src)
+		defer r.stop()
+		check := func(when string, rejected int, want ...string) {
+			t.Helper()
+			if diff := cmp.Diff(want, r.keys()); diff != "" {
+				t.Errorf("%s keys (-want +got):\n%s", when, diff)
+			}
+			if got := src.State().Rejected.Count; got != rejected {
+				t.Errorf("%s rejected = %d, want %d", when, got, rejected)
+			}
+		}
+		check("at first", 2, "all/moved-m", "all/moved-n")
+		refuse(cluster, errForbidden)
+		for range 3 {
+			time.Sleep(67 * time.Second)
+			check("after a poll without n", 2, "all/moved-m", "all/moved-n")
+		}
+		refuse(cluster, nil)
+		s := testSet{testInformer: &testInformer{t: t, cluster: cluster}}
+		s.removeIn("n", "good")
+		s.removeIn("n", "bad")
+		time.Sleep(67 * time.Second)
+		check("after a poll of both", 1, "all/moved-m")
+		src.SetNamespaces("n")
+		time.Sleep(67 * time.Second)
+		check("after a poll without m", 0)
+	})
+}
+
+// replaceType replaces the CRD by another one with an object of that color in m and n. The source has no evidence that the first one was gone.
+func (s *testSet) replaceType(color string) {
+	s.cluster.Serve(widgetType)
+	create(s.t, s.cluster, "m", "new", color)
+	create(s.t, s.cluster, "n", "new", color)
+	now, _ := s.available.Current()
+	now.Generation++
+	s.available.Set(now)
+	synctest.Wait()
+}
+
+// The list of another generation fails in one namespace. The list of the generation before says nothing about it.
+func TestNamespaces_OneFailsWhenTheTypeIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, nil, nil, "m", "n")
+		refuse(s.cluster, errForbidden)
+		s.replaceType("red")
+		time.Sleep(time.Minute)
+		s.checkKeys("forbidden:", "m/new")
+		if unlisted, _, _ := s.source.Unlisted("n"); len(unlisted) != 1 {
+			t.Errorf("unlisted = %+v, want n", unlisted)
+		}
+		if n := s.source.Namespaces()[1]; n.Listed || n.Version != "" {
+			t.Errorf("n = %+v", n)
+		}
+		refuse(s.cluster, nil)
+		time.Sleep(36 * time.Second)
+		s.checkKeys("allowed:", "m/new", "n/new")
+		if unlisted, _, _ := s.source.Unlisted(""); len(unlisted) != 0 {
+			t.Errorf("unlisted = %+v", unlisted)
+		}
+	})
+}
+
+// An empty cache of a namespace has no slots of a shard.
+func TestShard_NamespaceFailsWhenTheTypeIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shard := newTestShard(part(0, 1))
+		s := newTestSet(t, func(cfg *source.Config) { cfg.Shard = shard }, nil, "m", "n")
+		if _, loaded := s.source.IsLoaded(); !loaded {
+			t.Error("the first list is not loaded")
+		}
+		refuse(s.cluster, errForbidden)
+		s.replaceType("red")
+		time.Sleep(time.Minute)
+		if _, loaded := s.source.IsLoaded(); loaded {
+			t.Error("loaded without n")
+		}
+		refuse(s.cluster, nil)
+		time.Sleep(36 * time.Second)
+		s.checkKeys("allowed:", "m/new", "n/new")
+		if _, loaded := s.source.IsLoaded(); !loaded {
+			t.Error("n is not loaded")
+		}
+	})
+}
+
+// Objects without a name belong to their namespace, also if they are left out.
+func TestNamespaces_NamelessObjectsLeaveWithTheirNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, func(cfg *source.Config) { cfg.Client = nameless{cfg.Client} }, nil, "m", "n")
+		check := func(when string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			var got []string
+			for _, rejected := range s.source.Report().Names {
+				got = append(got, rejected.Key)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s left out (-want +got):\n%s", when, diff)
+			}
+		}
+		check("at first", "m/(no name, UID m)", "n/(no name, UID n)")
+		s.set.Set("n")
+		check("without m", "n/(no name, UID n)")
+		s.set.Set()
+		check("without namespaces")
+	})
+}
+
+// nameless is a client whose lists also have an object without a name for each namespace.
+type nameless struct{ source.Client }
+
+func (n nameless) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+	list, err := n.Client.List(ctx, gvr, namespace, opts)
+	if err == nil {
+		obj := newObject("")
+		obj.SetNamespace(namespace)
+		obj.SetUID(types.UID(namespace))
+		items := list.(*unstructured.UnstructuredList)
+		items.Items = append(items.Items, *obj)
+	}
+	return list, err
+}
+
+// Only Retry lists a type again that does not fit into a memory budget.
+func TestNamespaces_AnotherSetDoesNotRepeatRefusedLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, func(cfg *source.Config) { cfg.Budget = budget.New(100_000) }, nil, "m", "n")
+		s.replaceType(strings.Repeat("x", 200_000))
+		check := func(when string, want int) {
+			t.Helper()
+			time.Sleep(time.Hour)
+			for _, namespace := range []string{"m", "n"} {
+				s.checkRequests(when, namespace, want, 1)
+			}
+		}
+		check("refused:", 2)
+		s.source.SetNamespaces("n", "m")
+		check("with the same names:", 2)
+		s.source.Retry()
+		check("after Retry:", 3)
+	})
+}

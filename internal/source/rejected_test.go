@@ -1,0 +1,101 @@
+package source_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// failBad is a transform that fails for objects whose names begin with b, and for blue ones.
+func failBad(obj any) (any, error) {
+	object := obj.(*unstructured.Unstructured)
+	if object.GetName()[0] == 'b' || object.GetLabels()["color"] == "blue" {
+		return nil, errors.New("bad")
+	}
+	return obj, nil
+}
+
+// runTransformed runs an informer with a transform on a cluster with widgets of these names.
+func runTransformed(t *testing.T, transform func(any) (any, error), names ...string) *testInformer {
+	t.Helper()
+	w := &testInformer{t: t, cluster: fakecluster.New(widgetType), available: newAvailability(source.Served), observer: &observer{}, handler: &handler{}}
+	w.create(names...)
+	src := source.New(source.Config{Client: source.Unstructured(w.cluster), GVR: widgets, Availability: w.available, Observer: w.observer})
+	if err := src.SetTransform(transform); err != nil {
+		t.Fatal(err)
+	}
+	w.run = runSource(t, src)
+	if _, err := w.AddEventHandler(w.handler); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+// Handlers do not get initial objects that are left out.
+func TestRejected_InitialObjectsAreNoEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := runTransformed(t, failBad, "a", "b", "bad", "c")
+		if got := len(w.handler.take()); got != 2 {
+			t.Errorf("the handler got %d objects, want 2", got)
+		}
+		if got := asked(w.cluster); got[1] != 1 || got[0] != 0 {
+			t.Errorf("lists, watch-lists, watches = %v, want one watch-list", got)
+		}
+		if got := w.source.Events(); got != 2 {
+			t.Errorf("events = %d, want 2", got)
+		}
+		w.create("d")
+		w.expect("later", "add d red")
+		if got := w.source.Events(); got != 3 {
+			t.Errorf("events = %d, want 3", got)
+		}
+	})
+}
+
+// The version of the store goes on when an object is deleted that is left out.
+func TestRejected_DeletionAdvancesTheVersion(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(w *testInformer, recovers func())
+		want   []string
+	}{
+		"never cached": {func(w *testInformer, _ func()) { w.remove("b") }, nil},
+		"cached before": {func(w *testInformer, _ func()) {
+			w.setColor("a", "blue")
+			w.expect("changed:")
+			w.remove("a")
+		}, []string{"delete a red"}},
+		"the transform does not fail for the deletion": {func(w *testInformer, recovers func()) {
+			recovers()
+			w.remove("b")
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var recovered atomic.Bool
+				w := runTransformed(t, func(obj any) (any, error) {
+					if recovered.Load() {
+						return obj, nil
+					}
+					return failBad(obj)
+				}, "a", "b")
+				w.handler.take()
+				tc.change(w, func() { recovered.Store(true) })
+				w.expect("deleted:", tc.want...)
+				if got, want := w.LastSyncResourceVersion(), w.source.State().Version; got != want {
+					t.Errorf("the reflector has version %s, want %s", got, want)
+				}
+				if got, want := w.GetStore().LastStoreSyncResourceVersion(), w.source.State().Version; got != want {
+					t.Errorf("the store has version %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
