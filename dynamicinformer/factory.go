@@ -183,34 +183,33 @@ func (f *Factory) forResource(gvr schema.GroupVersionResource, as form.Form) *en
 // pin returns the entry of gvr and that form with the factory's options, and keeps it until the factory ends. If
 // there is none, or if the entry is ending, it creates one.
 func (f *Factory) pin(gvr schema.GroupVersionResource, as form.Form) (e *entry, fresh bool) {
-	k, s := key{gvr: gvr, form: as}, f.options.settings
-	f.mu.Lock()
-	old := f.entries[key{gvr: gvr, form: as, separate: ofForResource}]
-	if old != nil {
-		k.separate = ofForResource
-	} else if old = f.entries[k]; old != nil && !old.pinned && conflict(gvr, &old.settings, &s) != nil {
-		k.separate, old = ofForResource, nil
+	var made, replaced *entry
+	for {
+		k, s := key{gvr: gvr, form: as}, f.options.settings
+		f.mu.Lock()
+		old := f.entries[key{gvr: gvr, form: as, separate: ofForResource}]
+		if old != nil {
+			k.separate = ofForResource
+		} else if old = f.entries[k]; old != nil && !old.pinned && conflict(gvr, &old.settings, &s) != nil {
+			k.separate, old = ofForResource, nil
+		}
+		// A factory that is closing keeps the old entry: a new informer could not run, and the old cache
+		// can still be read.
+		if old != nil && (!old.ending() || closed(f.closing)) {
+			e = old
+		} else if made != nil && made.key == k && replaced == old {
+			e = made
+			f.putLocked(e)
+		}
+		if e != nil {
+			e.pin()
+		}
+		f.mu.Unlock()
+		if e != nil {
+			return e, e == made
+		}
+		made, replaced = f.newEntry(k, s, old), old // asks the client: not under f.mu
 	}
-	// A factory that is closing keeps the old entry: a new informer could not run, and the old cache
-	// can still be read.
-	keep := old != nil && (!old.ending() || closed(f.closing))
-	if keep {
-		old.pin()
-	}
-	f.mu.Unlock()
-	if keep {
-		return old, false
-	}
-	made := f.newEntry(k, s, old) // asks the client: not under f.mu
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if there := f.entries[k]; there != old && there != nil {
-		there.pin()
-		return there, false // another goroutine has created the entry meanwhile
-	}
-	f.putLocked(made)
-	made.pin()
-	return made, true
 }
 
 // Resolver returns the factory's discovery, or nil without discovery. The factory runs it from Start

@@ -3,6 +3,7 @@ package dynamicinformer_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -247,4 +249,24 @@ func TestDropIn_DoesNotStartOrStopLeases(t *testing.T) {
 		}
 		shutdown(t, f)
 	})
+}
+
+// A lease with a selector begins while ForResource creates its informer.
+func TestForResource_NeverReturnsAFilteredInformer(t *testing.T) {
+	cluster := fakecluster.New(widgetType)
+	for range 400 {
+		f := newFactory(t, cluster)
+		var red *dynamicinformer.Lease
+		var acquiring sync.WaitGroup
+		acquiring.Go(func() {
+			// It fails with a conflict if ForResource was first.
+			red, _ = f.Acquire(t.Context(), widgets, dynamicinformer.WithLabelSelector("color=red"))
+		})
+		f.ForResource(widgets)
+		acquiring.Wait()
+		if red != nil && red.Status().Pinned {
+			t.Fatal("ForResource has returned the informer of the lease")
+		}
+		shutdown(t, f)
+	}
 }

@@ -55,6 +55,7 @@ var ofDynamicinformer = []table{
 			"(*(*unsafe.Pointer)(unsafe.Pointer(&a)) == nil) == (*(*unsafe.Pointer)(unsafe.Pointer(&b)) == nil)")},
 		{"ForResource does not share", "Factory.pin", never("old != nil && (!old.ending() || closed(f.closing))")},
 		{"an informer that a user has stopped is returned again", "Factory.forResource", always("fresh || !e.informer.IsStopped()")},
+		{"ForResource returns an informer that a lease has created meanwhile", "Factory.pin", replace("conflict(gvr, &old.settings, &s) != nil", "made == nil && conflict(gvr, &old.settings, &s) != nil")},
 		{"a factory that is closing replaces informers by empty ones", "Factory.pin", never("closed(f.closing)")},
 		{"an informer that is requested after Shutdown runs", "Factory.putLocked", drop("e.endLocked()")},
 		{"a released informer is returned again", "Factory.dropLocked", drop("delete(f.entries, e.key)")},
