@@ -25,11 +25,9 @@ const (
 	ended                // no goroutine of the entry runs
 )
 
-// entry is one informer of a factory. A new entry is waiting. Start makes it running. The release of
-// its last lease, the end of Start's context, or the stop of an informer that a user runs without the
-// factory makes it retired. When all its goroutines have ended, it is ended. An entry that was never
-// running is not retired before it is ended. When the resource is requested later, another entry
-// replaces it.
+// entry is one informer of a factory. A new entry is waiting. Start makes it running. The release of its last lease, the end of Start's context,
+// or the stop of an informer that a user runs without the factory makes it retired. When all its goroutines have ended, it is ended. An entry
+// that was never running is not retired before it is ended. When the resource is requested later, another entry replaces it.
 type entry struct {
 	key
 	number   uint64 // a serial number in the factory
@@ -55,8 +53,7 @@ type entry struct {
 // started reports whether the entry has ever been running. The caller holds the factory's mu.
 func (e *entry) started() bool { return e.stop != nil }
 
-// phaseLocked returns the phase. A running entry is retired as soon as the context of Start has ended.
-// The caller holds the factory's mu.
+// phaseLocked returns the phase. A running entry is retired as soon as the context of Start has ended. The caller holds the factory's mu.
 func (e *entry) phaseLocked() phase {
 	if e.phase == running && closed(e.stop) {
 		e.retireLocked()
@@ -64,8 +61,7 @@ func (e *entry) phaseLocked() phase {
 	return e.phase
 }
 
-// ending reports whether the entry has ended or must end. Such an entry gets no new users. The
-// caller holds the factory's mu.
+// ending reports whether the entry has ended or must end. Such an entry gets no new users. The caller holds the factory's mu.
 func (e *entry) ending() bool { return e.phaseLocked() >= retired }
 
 // notRunningLocked returns why the entry does not run, or "". The caller holds the factory's mu.
@@ -79,8 +75,7 @@ func (e *entry) notRunningLocked() status.Reason {
 	return ""
 }
 
-// startLocked makes a waiting entry running, and returns the context for its run. The caller holds
-// the factory's mu.
+// startLocked makes a waiting entry running, and returns the context for its run. The caller holds the factory's mu.
 func (e *entry) startLocked(ctx context.Context) context.Context {
 	e.phase = running
 	e.stop = ctx.Done()

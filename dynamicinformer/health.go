@@ -11,9 +11,8 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// HealthCheck is a check of a factory's informers, for the /healthz or /readyz of a program.
-// It is an http.Handler, a HealthChecker of k8s.io/apiserver, and its Check a Checker of
-// controller-runtime.
+// HealthCheck is a check of a factory's informers, for the /healthz or /readyz of a program. It is an http.Handler, a HealthChecker of
+// k8s.io/apiserver, and its Check a Checker of controller-runtime.
 type HealthCheck struct {
 	name    string
 	factory *Factory
@@ -27,10 +26,9 @@ func (f *Factory) Readyz(opts ...HealthOption) *HealthCheck {
 	return &HealthCheck{name: "informer-sync", factory: f, policy: newHealthPolicy(true, opts)}
 }
 
-// Healthz returns a check that fails if a restart may help: an event handler has not returned within
-// the time of [WithHandlerTimeout]. With [WithResources] or [WithHealthTolerance], it also fails for
-// informers that have not been synced, or have been degraded, for longer than the tolerance. A restart
-// does not help against missing permissions or a failed server.
+// Healthz returns a check that fails if a restart may help: an event handler has not returned within the time of [WithHandlerTimeout]. With
+// [WithResources] or [WithHealthTolerance], it also fails for informers that have not been synced, or have been degraded, for longer than the
+// tolerance. A restart does not help against missing permissions or a failed server.
 func (f *Factory) Healthz(opts ...HealthOption) *HealthCheck {
 	return &HealthCheck{name: "informers", factory: f, policy: newHealthPolicy(false, opts)}
 }
@@ -43,9 +41,8 @@ func (c *HealthCheck) Check(*http.Request) error {
 	return c.policy.Check(c.factory.Status(), time.Now())
 }
 
-// ServeHTTP responds to any request with 200 and "ok", or with 500 and one problem per line. The
-// problems have the names of types, states, leases, and Go types of handlers. There is no access
-// control: the program must add it.
+// ServeHTTP responds to any request with 200 and "ok", or with 500 and one problem per line. The problems have the names of types, states,
+// leases, and Go types of handlers. There is no access control: the program must add it.
 func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "text/plain; charset=utf-8")
