@@ -190,7 +190,7 @@ func (f *Factory) pin(gvr schema.GroupVersionResource, as form.Form) (e *entry, 
 		old := f.entries[key{gvr: gvr, form: as, separate: ofForResource}]
 		if old != nil {
 			k.separate = ofForResource
-		} else if old = f.entries[k]; old != nil && !old.pinned && conflict(gvr, &old.settings, &s) != nil {
+		} else if old = f.entries[k]; old != nil && !old.pinned && conflict(&old.settings, &s) != nil {
 			k.separate, old = ofForResource, nil
 		}
 		// A factory that is closing keeps the old entry: a new informer could not run, and the old cache

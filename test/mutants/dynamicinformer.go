@@ -10,7 +10,7 @@ var ofDynamicinformer = []table{
 		{"a factory sends its token to where a server redirects it", "NewForConfigAndClient", replace("redirect.Refuse(httpClient)", "httpClient")},
 	}},
 	{"dynamicinformer", "dynamicinformer", []mutant{
-		{"conflicting options of leases are accepted", "Factory.sharedLocked", always("err == nil")},
+		{"conflicting options of leases are accepted", "Factory.sharedLocked", always("differs == nil")},
 		{"metadata and whole objects share an informer", "Factory.acquire", replace("k.versions, k.form = o.versions, o.form", "k.versions, k.form = o.versions, f.options.form")},
 		{"leases by different names share an informer", "Factory.AcquireRef", replace("ref: ref", `ref: "a name"`)},
 		{"AcquireRef without discovery is accepted", "Factory.AcquireRef", never("f.options.resolver == nil")},
@@ -55,7 +55,7 @@ var ofDynamicinformer = []table{
 			"(*(*unsafe.Pointer)(unsafe.Pointer(&a)) == nil) == (*(*unsafe.Pointer)(unsafe.Pointer(&b)) == nil)")},
 		{"ForResource does not share", "Factory.pin", never("old != nil && (!old.ending() || closed(f.closing))")},
 		{"an informer that a user has stopped is returned again", "Factory.forResource", always("fresh || !e.informer.IsStopped()")},
-		{"ForResource returns an informer that a lease has created meanwhile", "Factory.pin", replace("conflict(gvr, &old.settings, &s) != nil", "made == nil && conflict(gvr, &old.settings, &s) != nil")},
+		{"ForResource returns an informer that a lease has created meanwhile", "Factory.pin", replace("conflict(&old.settings, &s) != nil", "made == nil && conflict(&old.settings, &s) != nil")},
 		{"a factory that is closing replaces informers by empty ones", "Factory.pin", never("closed(f.closing)")},
 		{"an informer that is requested after Shutdown runs", "Factory.putLocked", drop("e.endLocked()")},
 		{"a released informer is returned again", "Factory.dropLocked", drop("delete(f.entries, e.key)")},
