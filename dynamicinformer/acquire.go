@@ -17,10 +17,9 @@ import (
 	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
-// Acquire returns a lease on the informer for gvr. With discovery, it first validates that gvr is served, in a version that the lease's
-// policy allows, and can be listed and watched. Ctx limits only this validation: Acquire does not wait for the list, and the end of ctx
-// has no effect later, or on other callers. Acquire sends no request if there is an informer whose type is served, or if the resolver
-// runs and knows the type.
+// Acquire returns a lease on the informer for gvr. With discovery, it first validates that gvr is served, in a version that the lease's policy
+// allows, and can be listed and watched. Ctx limits only this validation: Acquire does not wait for the list, and the end of ctx has no effect
+// later, or on other callers. Acquire sends no request if there is an informer whose type is served, or if the resolver runs and knows the type.
 //
 // Errors are [*discovery.RefError], [*OptionError], the errors of [discovery.Resolver.Validate], a [*ConflictError] if other leases use
 // the informer with other options, and [ErrShutDown]. With [WithAllowAbsent], it is no error if the type is not served or discovery is
@@ -124,8 +123,7 @@ func (f *Factory) join(l *Lease, k key, o *leaseOptions) error {
 	return err
 }
 
-// tryJoin makes l a lease on the existing entry, or on made if there is none and made is not nil. It
-// reports whether l has an entry.
+// tryJoin makes l a lease on the existing entry, or on made if there is none and made is not nil. It reports whether l has an entry.
 func (f *Factory) tryJoin(l *Lease, k key, o *leaseOptions, made *entry) (bool, error) {
 	f.mu.Lock()
 	if closed(f.closing) {
