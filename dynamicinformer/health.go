@@ -58,11 +58,16 @@ func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // HealthOption configures a [HealthCheck]. Every combination is valid. If an option is given twice,
 // the last one counts. A nil HealthOption has no effect.
-type HealthOption interface{ applyToHealth(*status.HealthPolicy) }
+type HealthOption interface{ applyToHealth(*healthOptions) }
 
-type healthOptionFunc func(*status.HealthPolicy)
+type healthOptionFunc func(*healthOptions)
 
-func (f healthOptionFunc) applyToHealth(p *status.HealthPolicy) { f(p) }
+func (f healthOptionFunc) applyToHealth(o *healthOptions) { f(o) }
+
+type healthOptions struct {
+	status.HealthPolicy
+	tolerant bool // WithHealthTolerance was given
+}
 
 // DefaultHealthTolerance is the tolerance of Readyz by default.
 const DefaultHealthTolerance = 5 * time.Minute
@@ -70,27 +75,24 @@ const DefaultHealthTolerance = 5 * time.Minute
 // WithHealthTolerance sets how long a synced informer may be degraded, or its type be gone, before
 // the check fails. If d is less than zero, there is no limit.
 func WithHealthTolerance(d time.Duration) HealthOption {
-	return healthOptionFunc(func(p *status.HealthPolicy) { p.Tolerance = d })
+	return healthOptionFunc(func(o *healthOptions) { o.Tolerance, o.tolerant = d, true })
 }
 
 // WithHandlerTimeout makes the check fail for an informer with an event handler that has been in
 // one call for longer than d. If d is zero or less, the default, handlers are not checked.
 func WithHandlerTimeout(d time.Duration) HealthOption {
-	return healthOptionFunc(func(p *status.HealthPolicy) { p.HandlerTimeout = d })
+	return healthOptionFunc(func(o *healthOptions) { o.HandlerTimeout = d })
 }
 
 func newHealthPolicy(ready bool, opts []HealthOption) status.HealthPolicy {
-	p := status.HealthPolicy{Ready: ready, Tolerance: DefaultHealthTolerance}
-	if !ready {
-		p.Tolerance = -1
-	}
+	o := healthOptions{HealthPolicy: status.HealthPolicy{Ready: ready, Tolerance: DefaultHealthTolerance}}
 	for _, opt := range opts {
 		if opt != nil {
-			opt.applyToHealth(&p)
+			opt.applyToHealth(&o)
 		}
 	}
-	if !ready && len(p.Resources) > 0 && p.Tolerance < 0 {
-		p.Tolerance = DefaultHealthTolerance
+	if !ready && len(o.Resources) == 0 && !o.tolerant {
+		o.Tolerance = -1
 	}
-	return p
+	return o.HealthPolicy
 }

@@ -88,6 +88,7 @@ var ofDynamicinformer = []table{
 		{"a lease is released before the type's objects are gone", "followedLease.Deletion", always("end.Kind != discovery.CRDDeleted")},
 		{"Follow takes a type that was never listed for deleted", "followedLease.Deletion", replace("follow.DeletionUnknown", "follow.DeletionDone")},
 		{"Follow fails for types that have leases with other options", "Factory.acquireFollowed", never("errors.Is(err, ErrConflict)")},
+		{"Healthz ignores WithHealthTolerance", "newHealthPolicy", replace("!o.tolerant", "true")},
 		{"a failed health check responds with 200", "HealthCheck.ServeHTTP", drop("w.WriteHeader(http.StatusInternalServerError)")},
 		{"Lease.Retry does not ask discovery", "Lease.Retry", drop("l.entry.state.Look()")},
 		{"two releases of one lease count twice", "Lease.Release", replace("if l.released.Swap(true) { return }", "l.released.Store(true)")},
