@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/discovery"
 )
@@ -70,8 +71,13 @@ func conflict(have, want *settings) *difference {
 			return &difference{option.name, option.a, option.b}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(want.indexers)) {
-		if there, taken := have.indexers[name]; taken && !sameFunc(there, want.indexers[name]) {
+	return indexConflict(have.indexers, want.indexers)
+}
+
+// indexConflict returns an index that has another function in have than in want, or nil.
+func indexConflict(have, want cache.Indexers) *difference {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if there, taken := have[name]; taken && !sameFunc(there, want[name]) {
 			return &difference{"WithIndexers", plainText(fmt.Sprintf("a function called %q", name)), plainText("another one")}
 		}
 	}

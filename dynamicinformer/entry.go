@@ -45,6 +45,7 @@ type entry struct {
 	// The fields below are guarded by the factory's mu.
 	users
 	settings settings
+	adding   map[string]chan struct{} // closes when a lease has added the index with that name, or could not
 	phase    phase              // read by phaseLocked
 	stop     <-chan struct{}    // closes when the context of Start ends; nil before the start
 	cancel   context.CancelFunc // ends the goroutines of the entry; nil before the start
@@ -122,7 +123,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	changed := &broadcast.Broadcaster{}
 	e := &entry{
 		key: k, number: f.made.Add(1), settings: s, changed: changed,
-		done: make(chan struct{}),
+		done: make(chan struct{}), adding: map[string]chan struct{}{},
 	}
 	e.state = typestate.New(typestate.Config{
 		GVR: k.gvr, Named: k.ref != "", Namespace: s.namespace, Changed: changed, Completed: e.awaitStore, Resolver: f.options.resolver,
