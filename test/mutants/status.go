@@ -78,7 +78,8 @@ var ofStatus = []table{
 	{"metrics", "metrics", []mutant{
 		{"a collector without a factory panics", "collector.Collect", never("c.factory == nil")},
 		{"objects that are left out are not counted", "resource.add", replace("r.fail(reason, objects)", "r.fail(reason, 0*objects)")},
-		{"counters decrease with the end of an informer", "past.pass", drop("next.ended.add(traffic)")},
+		{"counters decrease with the end of an informer", "past.pass", drop("next.ended.join(&last)")},
+		{"the number of moved objects decreases with the end of an informer", "counts.join", drop("c.moved += other.moved")},
 		{"counters of an informer that has ended are kept", "past.pass", drop("if !goesOn { next.ended = counts{} }")},
 	}},
 	{"internal/objectlister", "lister", []mutant{
