@@ -11,6 +11,7 @@ var ofControllerRuntime = []table{
 		{"WaitForCacheSync does not wait", "informer.settle", replace("i.settled(ctx)", "error(nil)")},
 		{"a NotFound of a type that is served counts as absent", "isAbsent", never("now.State == status.StateStarting")},
 		{"an absent kind keeps WaitForCacheSync waiting", "informer.settled", never("absent.Load() || i.hasSynced()")},
+		{"the end of a lease that others share does not end waits", "informer.awaitListedOrAbsent", replace("i.lease.Done()", "ctx.Done()")},
 		{"an absent kind is an error with WithAllowAbsent", "Cache.acquire", never("c.options.allowAbsent && meta.IsNoMatchError(err)")},
 		{"an absent kind is never synced", "informer.hasSynced", replace("i.cache.options.allowAbsent && isAbsent(i.lease.Status())", "false")},
 		{"the handler of an absent kind is never synced", "absentRegistration.HasSynced", replace("isAbsent(r.informer.lease.Status())", "false")},
