@@ -173,7 +173,7 @@ func TestHealthError_IsBounded(t *testing.T) {
 	}
 	err := f.Readyz().Check(nil)
 	unhealthy, is := errors.AsType[*status.HealthError](err)
-	if !is || len(unhealthy.Problems) != status.MaxHealthProblems || unhealthy.More != 80 || !strings.HasSuffix(err.Error(), "; and 80 more") {
+	if !is || len(unhealthy.Problems) != 20 || unhealthy.More != 80 || !strings.HasSuffix(err.Error(), "; and 80 more") {
 		t.Errorf("error: %v", err)
 	}
 	shutdown(t, f)
