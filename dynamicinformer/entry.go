@@ -46,9 +46,9 @@ type entry struct {
 	users
 	settings settings
 	adding   map[string]chan struct{} // closes when a lease has added the index with that name, or could not
-	phase    phase              // read by phaseLocked
-	stop     <-chan struct{}    // closes when the context of Start ends; nil before the start
-	cancel   context.CancelFunc // ends the goroutines of the entry; nil before the start
+	phase    phase                    // read by phaseLocked
+	stop     <-chan struct{}          // closes when the context of Start ends; nil before the start
+	cancel   context.CancelFunc       // ends the goroutines of the entry; nil before the start
 }
 
 // started reports whether the entry has ever been running. The caller holds the factory's mu.
