@@ -325,3 +325,42 @@ func sleep(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
+
+// The program has a lease on an informer that does not sync. Waits for the cache's own one end when it is removed.
+func TestRemoveInformer_EndsWaitsAlsoIfAnotherLeaseContinues(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, []Option{WithAllowAbsent()}, func(w *world) {
+		w.Intercept(hanging(""))
+		other := w.acquire(dynamicinformer.WithAllowAbsent())
+		defer other.Release()
+		object := newUnstructured(widgetKind)
+		kind := w.watchedBy(object)
+		if leases := other.Status().Leases; leases != 2 {
+			t.Fatalf("%d leases share the informer, want 2", leases)
+		}
+		synced := make(chan bool, 1)
+		go func() { synced <- kind.settle(w.ctx) }()
+		synctest.Wait()
+		if err := w.cache.RemoveInformer(w.ctx, object); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case <-synced:
+		default:
+			t.Error("WaitForCacheSync waits for an informer that was removed")
+			w.Intercept(nil)
+			<-synced
+		}
+	})
+}
+
+// watchedBy begins to watch the kind of object, and returns the informer.
+func (w *world) watchedBy(object client.Object) *informer {
+	w.Helper()
+	i, err := w.cache.GetInformer(w.ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		w.Fatal(err)
+	}
+	synctest.Wait()
+	return i.(*view).informer
+}

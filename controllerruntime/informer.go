@@ -309,6 +309,17 @@ func (i *informer) reason(ctx context.Context) error {
 // awaitListedOrAbsent waits until the informer has synced, or its kind is absent. It returns false if ctx ends or the informer is removed
 // before.
 func (i *informer) awaitListedOrAbsent(ctx context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() { // another lease may keep the informer
+		defer cancel()
+		select {
+		case <-i.lease.Done():
+		case <-ctx.Done():
+		}
+	})
 	for now := range i.lease.Watch(ctx) {
 		if now.Listed || isAbsent(now) {
 			return true

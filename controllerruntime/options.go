@@ -52,8 +52,10 @@ func WithFailFast() Option { return optionFunc(func(o *options) { o.failFast = t
 // WithPackedCaches makes one packed cache of each kind, with one watch, serve structured, unstructured and metadata objects. It takes a
 // fraction of the memory, and costs time: Get and List decode each object that they return, and each handler of structured objects or
 // metadata decodes its events. Transforms get unstructured objects. A read with UnsafeDisableDeepCopy of structured objects or metadata still
-// returns objects of its own. If an object does not fit its Go type, or a transform has set a value that JSON does not have, such as an int, Get and
-// List return an error, and handlers get no event of that object. In a cache with namespaces, each form has its own watches. For tests, GVRKIT_PACKED_CACHES=true in the environment has the same effect.
+// returns objects of its own. If an object does not fit its Go type, Get and List return an error, and handlers get no event of that object:
+// they have its last version that fits, and then get an update to the next one, or its deletion. If a transform has set a value that JSON does
+// not have, such as an int, Get and List also return an error, and handlers get no event; those that have an earlier version get OnDelete. In a
+// cache with namespaces, each form has its own watches. For tests, GVRKIT_PACKED_CACHES=true in the environment has the same effect.
 func WithPackedCaches() Option { return optionFunc(func(o *options) { o.packed = true }) }
 
 // WithFactoryOptions configures the cache's factory, for example with [dynamicinformer.WithDiscovery] or

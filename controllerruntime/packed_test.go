@@ -8,8 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gvrkit/gvrkit/packed"
 )
 
 // bySize is the index function of a field.
@@ -113,6 +116,94 @@ func TestPackedCaches_ObjectThatDoesNotFit(t *testing.T) {
 		}
 		synctest.Wait()
 		if diff := cmp.Diff([]string{"add *controllerruntime.Widget ns/a", "delete *controllerruntime.Widget ns/a"}, got.take()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// resize sets the size of a widget in ns.
+func (w *world) resize(name string, size int64) {
+	object, err := w.Resource(widgets).Namespace("ns").Get(w.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		panic(err)
+	}
+	object.Object["size"] = size
+	if _, err := w.Resource(widgets).Namespace("ns").Update(w.ctx, object, metav1.UpdateOptions{}); err != nil {
+		panic(err)
+	}
+	synctest.Wait()
+}
+
+// A handler has the last version that fits its Go type. It gets no event while the object does not fit.
+func TestPackedCaches_ObjectThatDoesNotFitAnyMore(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, []Option{WithPackedCaches()}, func(w *world) {
+		i := w.informer(&Widget{})
+		got, _ := listen(t, i)
+		var sizes []int32
+		if _, err := i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			UpdateFunc: func(before, after any) {
+				sizes = append(sizes, before.(*Widget).Size, after.(*Widget).Size)
+			},
+			DeleteFunc: func(obj any) { sizes = append(sizes, obj.(*Widget).Size) },
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.create(widgets, "ns", "a", 1)
+		w.resize("a", 1<<40)
+		w.resize("a", 1<<41)
+		if diff := cmp.Diff([]string{"add *controllerruntime.Widget ns/a"}, got.take()); diff != "" {
+			t.Error(diff)
+		}
+		w.resize("a", 2)
+		w.resize("a", 3)
+		w.resize("a", 1<<40)
+		if err := w.Resource(widgets).Namespace("ns").Delete(w.ctx, "a", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.create(widgets, "ns", "a", 4)
+		want := []string{
+			"add *controllerruntime.Widget ns/a", "delete *controllerruntime.Widget ns/a", "update *controllerruntime.Widget ns/a", "update *controllerruntime.Widget ns/a",
+		}
+		if diff := cmp.Diff(want, got.take()); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]int32{1, 2, 2, 3, 3}, sizes); diff != "" {
+			t.Errorf("sizes (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// mover is a handler with OnMoved.
+type mover struct{ recorder }
+
+func (m *mover) OnMoved(obj any) { m.record("move", obj) }
+
+func TestPackedCaches_ObjectThatMoves(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, []Option{WithPackedCaches()}, func(w *world) {
+		i := w.informer(&Widget{}).(*view).informer
+		cached := func(size int64) *packed.Object {
+			w.resize("a", size)
+			object, _, err := i.store.GetByKey("ns/a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return object.(*packed.Object)
+		}
+		w.create(widgets, "ns", "a", 0)
+		fits, no := cached(1), cached(1<<40)
+		m, r := &mover{}, &recorder{}
+		for _, d := range []*decoder{{informer: i, next: m}, {informer: i, next: r}} {
+			d.OnAdd(fits, false)
+			d.OnUpdate(fits, no)
+			d.OnMoved(toolscache.DeletedObject[*packed.Object]{OptionalObj: no})
+			d.OnAdd(no, false)
+			d.OnUpdate(no, fits)
+		}
+		add := "add *controllerruntime.Widget ns/a"
+		if diff := cmp.Diff([]string{add, add, "move *controllerruntime.Widget ns/a"}, m.take()); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{add, add}, r.take()); diff != "" {
 			t.Error(diff)
 		}
 	})

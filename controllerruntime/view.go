@@ -2,7 +2,7 @@ package controllerruntime
 
 import (
 	"context"
-	"maps"
+	"sync"
 	"time"
 
 	toolscache "k8s.io/client-go/tools/cache"
@@ -40,7 +40,7 @@ func (v *view) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandle
 		return nil, dynamicinformer.ErrNilHandler
 	}
 	if i.store.decode != nil {
-		registration, err = i.lease.AddPackedHandler(&decoder{i, handler}, opts)
+		registration, err = i.lease.AddPackedHandler(&decoder{informer: i, next: handler}, opts)
 	} else {
 		registration, err = v.SharedIndexInformer.AddEventHandlerWithOptions(handler, opts)
 	}
@@ -68,7 +68,7 @@ func (v *view) AddIndexers(indexers toolscache.Indexers) error {
 		return v.SharedIndexInformer.AddIndexers(indexers)
 	}
 	own := make(toolscache.Indexers, len(indexers))
-	for name, function := range maps.All(indexers) {
+	for name, function := range indexers {
 		own[s.indexes+name] = func(tree any) ([]string, error) {
 			object, err := s.ofTree(tree)
 			if err != nil {
@@ -107,11 +107,20 @@ func (r *absentRegistration) HasSynced() bool {
 // HasSyncedChecker implements toolscache.ResourceEventHandlerRegistration.
 func (r *absentRegistration) HasSyncedChecker() toolscache.DoneChecker { return r.checker }
 
-// decoder is a handler of packed objects that decodes them for next.
+// decoder is a handler of packed objects that decodes them for next. While an object does not fit its Go type, next has the last version that
+// did: it gets no event, and then an update from that version, or its deletion.
 type decoder struct {
 	informer *informer
 	next     toolscache.ResourceEventHandler
+
+	mu   sync.Mutex
+	last map[string]any // by key; the last versions that next has, of objects that do not fit now
 }
+
+var (
+	_ toolscache.TypedResourceEventHandler[*packed.Object] = (*decoder)(nil)
+	_ interface{ OnMoved(obj any) }                        = (*decoder)(nil) // of dynamicinformer.MovedHandler
+)
 
 // decode returns object in the form of the informer; nil if it does not fit its Go type.
 func (d *decoder) decode(object *packed.Object) any {
@@ -127,6 +136,25 @@ func (d *decoder) decode(object *packed.Object) any {
 	return decoded
 }
 
+// keep keeps the last version under key that next has.
+func (d *decoder) keep(key string, last any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last == nil {
+		d.last = map[string]any{}
+	}
+	d.last[key] = last
+}
+
+// take returns what keep has kept under key, or nil, and forgets it.
+func (d *decoder) take(key string) any {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	last := d.last[key]
+	delete(d.last, key)
+	return last
+}
+
 // OnAdd implements toolscache.TypedResourceEventHandler.
 func (d *decoder) OnAdd(object *packed.Object, isInInitialList bool) {
 	if decoded := d.decode(object); decoded != nil {
@@ -134,30 +162,63 @@ func (d *decoder) OnAdd(object *packed.Object, isInInitialList bool) {
 	}
 }
 
-// OnUpdate implements toolscache.TypedResourceEventHandler. A handler does not know an object that did not fit before.
+// OnUpdate implements toolscache.TypedResourceEventHandler.
 func (d *decoder) OnUpdate(before, after *packed.Object) {
 	was := d.decode(before)
 	is := was
 	if before != after {
 		is = d.decode(after)
 	}
+	key := keyOf(after)
+	if was == nil && is != nil {
+		was = d.take(key)
+	}
 	switch {
 	case was != nil && is != nil:
 		d.next.OnUpdate(was, is)
-	case is != nil:
+	case is != nil: // next does not know it
 		d.next.OnAdd(is, false)
 	case was != nil:
-		d.next.OnDelete(was)
+		d.keep(key, was)
 	}
 }
 
 // OnDelete implements toolscache.TypedResourceEventHandler.
 func (d *decoder) OnDelete(deleted toolscache.DeletedObject[*packed.Object]) {
-	decoded := d.decode(deleted.OptionalObj)
-	switch {
-	case deleted.FinalStateUnknown != nil:
-		d.next.OnDelete(toolscache.DeletedFinalStateUnknown{Key: deleted.FinalStateUnknown.Key, Obj: decoded})
-	case decoded != nil:
-		d.next.OnDelete(decoded)
+	if obj := d.deleted(deleted); obj != nil {
+		d.next.OnDelete(obj)
 	}
 }
+
+// OnMoved implements dynamicinformer.MovedHandler.
+func (d *decoder) OnMoved(obj any) {
+	moved, is := obj.(toolscache.DeletedObject[*packed.Object])
+	if !is {
+		return
+	}
+	obj = d.deleted(moved)
+	if next, is := d.next.(dynamicinformer.MovedHandler); is && obj != nil {
+		next.OnMoved(obj)
+	}
+}
+
+// deleted returns the argument of OnDelete for next; nil if next does not know the object.
+func (d *decoder) deleted(deleted toolscache.DeletedObject[*packed.Object]) any {
+	decoded, unknown := d.decode(deleted.OptionalObj), deleted.FinalStateUnknown
+	key := ""
+	switch {
+	case unknown != nil:
+		key = unknown.Key
+	case deleted.OptionalObj != nil:
+		key = keyOf(deleted.OptionalObj)
+	}
+	if last := d.take(key); decoded == nil {
+		decoded = last
+	}
+	if unknown != nil {
+		return toolscache.DeletedFinalStateUnknown{Key: key, Obj: decoded}
+	}
+	return decoded
+}
+
+func keyOf(object *packed.Object) string { return toolscache.MetaObjectToName(object).String() }

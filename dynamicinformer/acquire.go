@@ -17,10 +17,9 @@ import (
 	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
-// Acquire returns a lease on the informer for gvr. With discovery, it first validates that gvr is served, in a version that the lease's
-// policy allows, and can be listed and watched. Ctx limits only this validation: Acquire does not wait for the list, and the end of ctx
-// has no effect later, or on other callers. Acquire sends no request if there is an informer whose type is served, or if the resolver
-// runs and knows the type.
+// Acquire returns a lease on the informer for gvr. With discovery, it first validates that gvr is served, in a version that the lease's policy
+// allows, and can be listed and watched. Ctx limits only this validation: Acquire does not wait for the list, and the end of ctx has no effect
+// later, or on other callers. Acquire sends no request if there is an informer whose type is served, or if the resolver runs and knows the type.
 //
 // Errors are [*discovery.RefError], [*OptionError], the errors of [discovery.Resolver.Validate], a [*ConflictError] if other leases use
 // the informer with other options, and [ErrShutDown]. With [WithAllowAbsent], it is no error if the type is not served or discovery is
@@ -124,18 +123,20 @@ func (f *Factory) join(l *Lease, k key, o *leaseOptions) error {
 	return err
 }
 
-// tryJoin makes l a lease on the existing entry, or on made if there is none and made is not nil. It
-// reports whether l has an entry.
+// tryJoin makes l a lease on the existing entry, or on made if there is none and made is not nil. It reports whether l has an entry.
 func (f *Factory) tryJoin(l *Lease, k key, o *leaseOptions, made *entry) (bool, error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	if closed(f.closing) {
+		f.mu.Unlock()
 		return false, ErrShutDown
 	}
-	e, err := f.sharedLocked(k, o)
+	e, differs := f.sharedLocked(k, o)
+	if differs != nil {
+		f.mu.Unlock()
+		return false, differs.conflictError(k.gvr)
+	}
+	defer f.mu.Unlock()
 	switch {
-	case err != nil:
-		return false, err
 	case e == nil && made == nil:
 		return false, nil
 	case e == nil:
@@ -151,15 +152,15 @@ func (f *Factory) tryJoin(l *Lease, k key, o *leaseOptions, made *entry) (bool, 
 	return true, nil
 }
 
-// sharedLocked returns the entry that a lease with o can share, or nil. It removes an entry that has
-// no users and other options. The caller holds f.mu.
-func (f *Factory) sharedLocked(k key, o *leaseOptions) (*entry, error) {
+// sharedLocked returns the entry that a lease with o can share, or nil and, if there is one with other options, the
+// difference. It removes an entry that has no users and other options. The caller holds f.mu.
+func (f *Factory) sharedLocked(k key, o *leaseOptions) (*entry, *difference) {
 	e := f.entries[k]
 	if e == nil || e.ending() {
 		return nil, nil
 	}
-	err := conflict(k.gvr, &e.settings, &o.settings)
-	if err == nil {
+	differs := conflict(&e.settings, &o.settings)
+	if differs == nil {
 		return e, nil
 	}
 	if e.none() { // it lingers
@@ -167,10 +168,10 @@ func (f *Factory) sharedLocked(k key, o *leaseOptions) (*entry, error) {
 		return nil, nil
 	}
 	k.separate = ofForResource
-	if own := f.entries[k]; own != nil && !own.ending() && o.versions == (discovery.VersionPolicy{}) && o.form == f.options.form && conflict(k.gvr, &own.settings, &o.settings) == nil {
+	if own := f.entries[k]; own != nil && !own.ending() && o.versions == (discovery.VersionPolicy{}) && o.form == f.options.form && conflict(&own.settings, &o.settings) == nil {
 		return own, nil
 	}
-	return nil, err
+	return nil, differs
 }
 
 // leaseOptions are the values of the options of one lease.

@@ -22,9 +22,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/typestate"
 )
 
-// This file has the names of k8s.io/client-go/dynamic/dynamicinformer v0.37.2
-// with the same signatures, so that a program uses this package after the change of
-// an import line, and those of its siblings for metadata. Everything is a view of Factory.
+// This file has the names of k8s.io/client-go/dynamic/dynamicinformer v0.37.2 with the same signatures, so that a program uses this package
+// after the change of an import line, and those of its siblings for metadata. Everything is a view of Factory.
 
 // DynamicSharedInformerFactory has the same methods as client-go's interface of this name. Values of
 // the two interfaces can be assigned to each other.
@@ -37,20 +36,17 @@ type DynamicSharedInformerFactory interface {
 	// see [Factory.ForResource]. It does not start the informer: Start does.
 	ForResource(gvr schema.GroupVersionResource) informers.GenericInformer
 
-	// WaitForCacheSync waits until each started informer has synced or has been
-	// stopped, or until stopCh closes. It returns true for each informer that has
-	// synced. It does not poll. After the list, it waits at most 100 ms for the first
-	// watch. It does not wait for informers of leases.
+	// WaitForCacheSync waits until each started informer has synced or has been stopped, or until stopCh closes. It returns true for each
+	// informer that has synced. It does not poll. After the list, it waits at most 100 ms for the first watch. It does not wait for informers of
+	// leases.
 	WaitForCacheSync(stopCh <-chan struct{}) map[schema.GroupVersionResource]bool
 
-	// Shutdown makes Start a no-op and waits until all started informers have ended.
-	// The caller must close their stop channels, before this call or during it.
-	// Shutdown may be called several times and concurrently.
+	// Shutdown makes Start a no-op and waits until all started informers have ended. The caller must close their stop channels, before this call
+	// or during it. Shutdown may be called several times and concurrently.
 	Shutdown()
 }
 
-// TweakListOptionsFunc changes the options of list and watch requests. It is called
-// for each request with the options of that request.
+// TweakListOptionsFunc changes the options of list and watch requests. It is called for each request with the options of that request.
 type TweakListOptionsFunc = func(*metav1.ListOptions)
 
 // NewDynamicSharedInformerFactory returns a factory of informers on all
@@ -82,9 +78,8 @@ func standalone(client source.Client, o options, gvr schema.GroupVersionResource
 	})
 }
 
-// NewFilteredMetadataSharedInformerFactory is NewFilteredDynamicSharedInformerFactory with a metadata
-// client: the objects are *metav1.PartialObjectMetadata. Package metadatainformer has client-go's names
-// for it.
+// NewFilteredMetadataSharedInformerFactory is NewFilteredDynamicSharedInformerFactory with a metadata client: the objects are
+// *metav1.PartialObjectMetadata. Package metadatainformer has client-go's names for it.
 func NewFilteredMetadataSharedInformerFactory(client metadata.Interface, defaultResync time.Duration, namespace string, tweakListOptions TweakListOptionsFunc, transform cache.TransformFunc) DynamicSharedInformerFactory {
 	o := newOptions(withExactResync(defaultResync), WithNamespace(namespace), WithTweakListOptions(tweakListOptions), WithTransform(transform))
 	o.form = form.Metadata{}
@@ -99,10 +94,9 @@ func NewFilteredMetadataInformer(client metadata.Interface, gvr schema.GroupVers
 	return standalone(source.Metadata(client), o, gvr, indexers)
 }
 
-// DropIn returns a view of the factory with client-go's interface, for code that takes a factory of
-// client-go. The view shares the factory's informers, and neither starts an informer that the other
-// has started. ForResource of the view starts no informer. Start of the view runs informers until
-// its stop channel closes or the factory is shut down.
+// DropIn returns a view of the factory with client-go's interface, for code that takes a factory of client-go. The view shares the factory's
+// informers, and neither starts an informer that the other has started. ForResource of the view starts no informer. Start of the view runs
+// informers until its stop channel closes or the factory is shut down.
 func (f *Factory) DropIn() DynamicSharedInformerFactory {
 	return &dynamicSharedInformerFactory{factory: f}
 }
@@ -140,10 +134,9 @@ type InformerFactory interface {
 // ObjectOrMetadata returns a view of two factories: ForResource returns shared's informer if shared knows
 // the type, and otherwise f's informer with metadata only. Start starts both factories.
 //
-// If f has discovery, ForResource returns the error of [discovery.Resolver.Validate] for a type that f
-// would watch and that is not served, or that can't be listed and watched. It waits for discovery for up
-// to ten seconds. If discovery is inconclusive, there is no error, and the informer waits for the type. If f
-// has no metadata client, the error is an [*OptionError].
+// If f has discovery, ForResource returns the error of [discovery.Resolver.Validate] for a type that f would watch and that is not served, or
+// that can't be listed and watched. It waits for discovery for up to ten seconds. If discovery is inconclusive, there is no error, and the
+// informer waits for the type. If f has no metadata client, the error is an [*OptionError].
 func ObjectOrMetadata(shared informers.SharedInformerFactory, f *Factory) InformerFactory {
 	return &objectOrMetadata{shared, f}
 }

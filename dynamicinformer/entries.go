@@ -31,8 +31,7 @@ func (k *key) compare(other *key) int {
 	)
 }
 
-// ofForResource is the value of key.separate for an entry that ForResource has created beside an
-// entry with other options.
+// ofForResource is the value of key.separate for an entry that ForResource has created beside an entry with other options.
 const ofForResource = ^uint64(0)
 
 // replace retires e, because a user has stopped its informer, so that another entry can replace it. It
@@ -50,8 +49,7 @@ func (f *Factory) replace(e *entry, l *Lease) bool {
 	return true
 }
 
-// putLocked stores e under its key. If the factory is closing, it ends e, which never runs. The
-// caller holds f.mu.
+// putLocked stores e under its key. If the factory is closing, it ends e, which never runs. The caller holds f.mu.
 func (f *Factory) putLocked(e *entry) {
 	if closed(f.closing) {
 		e.endLocked()

@@ -25,11 +25,9 @@ const (
 	ended                // no goroutine of the entry runs
 )
 
-// entry is one informer of a factory. A new entry is waiting. Start makes it running. The release of
-// its last lease, the end of Start's context, or the stop of an informer that a user runs without the
-// factory makes it retired. When all its goroutines have ended, it is ended. An entry that was never
-// running is not retired before it is ended. When the resource is requested later, another entry
-// replaces it.
+// entry is one informer of a factory. A new entry is waiting. Start makes it running. The release of its last lease, the end of Start's context,
+// or the stop of an informer that a user runs without the factory makes it retired. When all its goroutines have ended, it is ended. An entry
+// that was never running is not retired before it is ended. When the resource is requested later, another entry replaces it.
 type entry struct {
 	key
 	number   uint64 // a serial number in the factory
@@ -47,16 +45,16 @@ type entry struct {
 	// The fields below are guarded by the factory's mu.
 	users
 	settings settings
-	phase    phase              // read by phaseLocked
-	stop     <-chan struct{}    // closes when the context of Start ends; nil before the start
-	cancel   context.CancelFunc // ends the goroutines of the entry; nil before the start
+	adding   map[string]chan struct{} // closes when a lease has added the index with that name, or could not
+	phase    phase                    // read by phaseLocked
+	stop     <-chan struct{}          // closes when the context of Start ends; nil before the start
+	cancel   context.CancelFunc       // ends the goroutines of the entry; nil before the start
 }
 
 // started reports whether the entry has ever been running. The caller holds the factory's mu.
 func (e *entry) started() bool { return e.stop != nil }
 
-// phaseLocked returns the phase. A running entry is retired as soon as the context of Start has ended.
-// The caller holds the factory's mu.
+// phaseLocked returns the phase. A running entry is retired as soon as the context of Start has ended. The caller holds the factory's mu.
 func (e *entry) phaseLocked() phase {
 	if e.phase == running && closed(e.stop) {
 		e.retireLocked()
@@ -64,8 +62,7 @@ func (e *entry) phaseLocked() phase {
 	return e.phase
 }
 
-// ending reports whether the entry has ended or must end. Such an entry gets no new users. The
-// caller holds the factory's mu.
+// ending reports whether the entry has ended or must end. Such an entry gets no new users. The caller holds the factory's mu.
 func (e *entry) ending() bool { return e.phaseLocked() >= retired }
 
 // notRunningLocked returns why the entry does not run, or "". The caller holds the factory's mu.
@@ -79,8 +76,7 @@ func (e *entry) notRunningLocked() status.Reason {
 	return ""
 }
 
-// startLocked makes a waiting entry running, and returns the context for its run. The caller holds
-// the factory's mu.
+// startLocked makes a waiting entry running, and returns the context for its run. The caller holds the factory's mu.
 func (e *entry) startLocked(ctx context.Context) context.Context {
 	e.phase = running
 	e.stop = ctx.Done()
@@ -127,7 +123,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	changed := &broadcast.Broadcaster{}
 	e := &entry{
 		key: k, number: f.made.Add(1), settings: s, changed: changed,
-		done: make(chan struct{}),
+		done: make(chan struct{}), adding: map[string]chan struct{}{},
 	}
 	e.state = typestate.New(typestate.Config{
 		GVR: k.gvr, Named: k.ref != "", Namespace: s.namespace, Changed: changed, Completed: e.awaitStore, Resolver: f.options.resolver,

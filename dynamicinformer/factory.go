@@ -24,13 +24,11 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
-// Factory creates informers on resources that are known by GVR, one per resource, and runs
-// them. It is safe for concurrent use. Its methods may be called from event handlers, but a
-// handler that waits for its own informer waits forever.
+// Factory creates informers on resources that are known by GVR, one per resource, and runs them. It is safe for concurrent use. Its methods may
+// be called from event handlers, but a handler that waits for its own informer waits forever.
 //
-// [Factory.Acquire] returns a lease on an informer, which ends with its last lease.
-// [Factory.ForResource] returns an informer that runs until the factory ends. With discovery, the
-// factory runs its resolver from Start on, and informers follow the changes of their types.
+// [Factory.Acquire] returns a lease on an informer, which ends with its last lease. [Factory.ForResource] returns an informer that runs until
+// the factory ends. With discovery, the factory runs its resolver from Start on, and informers follow the changes of their types.
 type Factory struct {
 	clients form.Clients
 	options options
@@ -40,15 +38,12 @@ type Factory struct {
 	lists   *source.ListQueue
 	memory  *budget.Budget
 
-	// started closes with Start. closing closes when no informer can be started any more. Both close
-	// under mu.
+	// started closes with Start. closing closes when no informer can be started any more. Both close under mu.
 	started, closing chan struct{}
-	// removals counts removals of handlers from informers that have not been started. After closing
-	// has closed, no removal begins.
+	// removals counts removals of handlers from informers that have not been started. After closing has closed, no removal begins.
 	removals inflight.Counter
 
-	// mu guards the fields below. It is never held across I/O, a channel
-	// operation or user code.
+	// mu guards the fields below. It is never held across I/O, a channel operation or user code.
 	mu       sync.Mutex
 	ctx      context.Context                   //nolint:containedctx // the context of Start, for later informers; nil before Start
 	unhook   func() bool                       // removes the call of close at the end of ctx
@@ -183,42 +178,39 @@ func (f *Factory) forResource(gvr schema.GroupVersionResource, as form.Form) *en
 // pin returns the entry of gvr and that form with the factory's options, and keeps it until the factory ends. If
 // there is none, or if the entry is ending, it creates one.
 func (f *Factory) pin(gvr schema.GroupVersionResource, as form.Form) (e *entry, fresh bool) {
-	k, s := key{gvr: gvr, form: as}, f.options.settings
-	f.mu.Lock()
-	old := f.entries[key{gvr: gvr, form: as, separate: ofForResource}]
-	if old != nil {
-		k.separate = ofForResource
-	} else if old = f.entries[k]; old != nil && !old.pinned && conflict(gvr, &old.settings, &s) != nil {
-		k.separate, old = ofForResource, nil
+	var made, replaced *entry
+	for {
+		k, s := key{gvr: gvr, form: as}, f.options.settings
+		f.mu.Lock()
+		old := f.entries[key{gvr: gvr, form: as, separate: ofForResource}]
+		if old != nil {
+			k.separate = ofForResource
+		} else if old = f.entries[k]; old != nil && !old.pinned && conflict(&old.settings, &s) != nil {
+			k.separate, old = ofForResource, nil
+		}
+		// A factory that is closing keeps the old entry: a new informer could not run, and the old cache can still be read.
+		if old != nil && (!old.ending() || closed(f.closing)) {
+			e = old
+		} else if made != nil && made.key == k && replaced == old {
+			e = made
+			f.putLocked(e)
+		}
+		if e != nil {
+			e.pin()
+		}
+		f.mu.Unlock()
+		if e != nil {
+			return e, e == made
+		}
+		made, replaced = f.newEntry(k, s, old), old // asks the client: not under f.mu
 	}
-	// A factory that is closing keeps the old entry: a new informer could not run, and the old cache
-	// can still be read.
-	keep := old != nil && (!old.ending() || closed(f.closing))
-	if keep {
-		old.pin()
-	}
-	f.mu.Unlock()
-	if keep {
-		return old, false
-	}
-	made := f.newEntry(k, s, old) // asks the client: not under f.mu
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if there := f.entries[k]; there != old && there != nil {
-		there.pin()
-		return there, false // another goroutine has created the entry meanwhile
-	}
-	f.putLocked(made)
-	made.pin()
-	return made, true
 }
 
 // Resolver returns the factory's discovery, or nil without discovery. The factory runs it from Start
 // on; while the informers are on at most four types, it requests only these types.
 func (f *Factory) Resolver() *discovery.Resolver { return f.options.resolver }
 
-// Client returns the dynamic client of the factory, for other requests of the program. It is the
-// client that was given to New, or a client with the connection and the rate limit of the informers.
-// Its objects belong to the caller and share no parts with cached objects; [WithClientOptions] can
-// leave fields out of them.
+// Client returns the dynamic client of the factory, for other requests of the program. It is the client that was given to New, or a client with
+// the connection and the rate limit of the informers. Its objects belong to the caller and share no parts with cached objects;
+// [WithClientOptions] can leave fields out of them.
 func (f *Factory) Client() dynamic.Interface { return f.clients.Own }

@@ -163,8 +163,7 @@ func (f *Factory) Follows() []status.Follow {
 	return all
 }
 
-// awaitStart waits until the factory has been started, so that its resolver runs. It reports false if the factory is closing or ctx has
-// ended.
+// awaitStart waits until the factory has been started, so that its resolver runs. It reports false if the factory is closing or ctx has ended.
 func (f *Factory) awaitStart(ctx context.Context) bool {
 	select {
 	case <-f.started:

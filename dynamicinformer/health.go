@@ -11,9 +11,8 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// HealthCheck is a check of a factory's informers, for the /healthz or /readyz of a program.
-// It is an http.Handler, a HealthChecker of k8s.io/apiserver, and its Check a Checker of
-// controller-runtime.
+// HealthCheck is a check of a factory's informers, for the /healthz or /readyz of a program. It is an http.Handler, a HealthChecker of
+// k8s.io/apiserver, and its Check a Checker of controller-runtime.
 type HealthCheck struct {
 	name    string
 	factory *Factory
@@ -27,10 +26,9 @@ func (f *Factory) Readyz(opts ...HealthOption) *HealthCheck {
 	return &HealthCheck{name: "informer-sync", factory: f, policy: newHealthPolicy(true, opts)}
 }
 
-// Healthz returns a check that fails if a restart may help: an event handler has not returned within
-// the time of [WithHandlerTimeout]. With [WithResources] or [WithHealthTolerance], it also fails for
-// informers that have not been synced, or have been degraded, for longer than the tolerance. A restart
-// does not help against missing permissions or a failed server.
+// Healthz returns a check that fails if a restart may help: an event handler has not returned within the time of [WithHandlerTimeout]. With
+// [WithResources] or [WithHealthTolerance], it also fails for informers that have not been synced, or have been degraded, for longer than the
+// tolerance. A restart does not help against missing permissions or a failed server.
 func (f *Factory) Healthz(opts ...HealthOption) *HealthCheck {
 	return &HealthCheck{name: "informers", factory: f, policy: newHealthPolicy(false, opts)}
 }
@@ -43,9 +41,8 @@ func (c *HealthCheck) Check(*http.Request) error {
 	return c.policy.Check(c.factory.Status(), time.Now())
 }
 
-// ServeHTTP responds to any request with 200 and "ok", or with 500 and one problem per line. The
-// problems have the names of types, states, leases, and Go types of handlers. There is no access
-// control: the program must add it.
+// ServeHTTP responds to any request with 200 and "ok", or with 500 and one problem per line. The problems have the names of types, states,
+// leases, and Go types of handlers. There is no access control: the program must add it.
 func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "text/plain; charset=utf-8")
@@ -61,11 +58,16 @@ func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // HealthOption configures a [HealthCheck]. Every combination is valid. If an option is given twice,
 // the last one counts. A nil HealthOption has no effect.
-type HealthOption interface{ applyToHealth(*status.HealthPolicy) }
+type HealthOption interface{ applyToHealth(*healthOptions) }
 
-type healthOptionFunc func(*status.HealthPolicy)
+type healthOptionFunc func(*healthOptions)
 
-func (f healthOptionFunc) applyToHealth(p *status.HealthPolicy) { f(p) }
+func (f healthOptionFunc) applyToHealth(o *healthOptions) { f(o) }
+
+type healthOptions struct {
+	status.HealthPolicy
+	tolerant bool // WithHealthTolerance was given
+}
 
 // DefaultHealthTolerance is the tolerance of Readyz by default.
 const DefaultHealthTolerance = 5 * time.Minute
@@ -73,27 +75,24 @@ const DefaultHealthTolerance = 5 * time.Minute
 // WithHealthTolerance sets how long a synced informer may be degraded, or its type be gone, before
 // the check fails. If d is less than zero, there is no limit.
 func WithHealthTolerance(d time.Duration) HealthOption {
-	return healthOptionFunc(func(p *status.HealthPolicy) { p.Tolerance = d })
+	return healthOptionFunc(func(o *healthOptions) { o.Tolerance, o.tolerant = d, true })
 }
 
 // WithHandlerTimeout makes the check fail for an informer with an event handler that has been in
 // one call for longer than d. If d is zero or less, the default, handlers are not checked.
 func WithHandlerTimeout(d time.Duration) HealthOption {
-	return healthOptionFunc(func(p *status.HealthPolicy) { p.HandlerTimeout = d })
+	return healthOptionFunc(func(o *healthOptions) { o.HandlerTimeout = d })
 }
 
 func newHealthPolicy(ready bool, opts []HealthOption) status.HealthPolicy {
-	p := status.HealthPolicy{Ready: ready, Tolerance: DefaultHealthTolerance}
-	if !ready {
-		p.Tolerance = -1
-	}
+	o := healthOptions{HealthPolicy: status.HealthPolicy{Ready: ready, Tolerance: DefaultHealthTolerance}}
 	for _, opt := range opts {
 		if opt != nil {
-			opt.applyToHealth(&p)
+			opt.applyToHealth(&o)
 		}
 	}
-	if !ready && len(p.Resources) > 0 && p.Tolerance < 0 {
-		p.Tolerance = DefaultHealthTolerance
+	if !ready && len(o.Resources) == 0 && !o.tolerant {
+		o.Tolerance = -1
 	}
-	return p
+	return o.HealthPolicy
 }

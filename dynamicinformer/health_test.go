@@ -82,6 +82,7 @@ func TestHealth_ToleratesShortFailures(t *testing.T) {
 		}
 		ready, never := f.Readyz(dynamicinformer.WithHealthTolerance(time.Minute)), f.Readyz(dynamicinformer.WithHealthTolerance(-1))
 		healthy, named := f.Healthz(), f.Healthz(dynamicinformer.WithResources(widgets), nil)
+		limited, unlimited := f.Healthz(dynamicinformer.WithHealthTolerance(time.Minute)), f.Healthz(dynamicinformer.WithResources(widgets), dynamicinformer.WithHealthTolerance(-1))
 		cluster.Intercept(func(context.Context, fakecluster.Request) error {
 			return apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("not you"))
 		})
@@ -92,9 +93,11 @@ func TestHealth_ToleratesShortFailures(t *testing.T) {
 		checkHealth(t, "after it", ready, "widgets.v1.example.com: Degraded (Forbidden) for 70s")
 		checkHealth(t, "if that may last", never, "")
 		checkHealth(t, "which a restart does not heal", healthy, "")
+		checkHealth(t, "which may last a minute", limited, "widgets.v1.example.com: Degraded (Forbidden) for 70s")
 		checkHealth(t, "of one that is named, within five minutes", named, "")
 		time.Sleep(5 * time.Minute)
 		checkHealth(t, "after them", named, "widgets.v1.example.com: Degraded (Forbidden) for 6m10s")
+		checkHealth(t, "of one that is named, without a limit", unlimited, "")
 		cluster.Intercept(nil)
 		time.Sleep(time.Minute)
 		checkHealth(t, "when it has healed", ready, "")
@@ -170,7 +173,7 @@ func TestHealthError_IsBounded(t *testing.T) {
 	}
 	err := f.Readyz().Check(nil)
 	unhealthy, is := errors.AsType[*status.HealthError](err)
-	if !is || len(unhealthy.Problems) != status.MaxHealthProblems || unhealthy.More != 80 || !strings.HasSuffix(err.Error(), "; and 80 more") {
+	if !is || len(unhealthy.Problems) != 20 || unhealthy.More != 80 || !strings.HasSuffix(err.Error(), "; and 80 more") {
 		t.Errorf("error: %v", err)
 	}
 	shutdown(t, f)

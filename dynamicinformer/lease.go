@@ -120,10 +120,9 @@ func (l *Lease) AtLeast(ctx context.Context, resourceVersion string) error {
 	return &status.VersionError{GVR: l.entry.gvr, Want: resourceVersion, Have: have, Err: err}
 }
 
-// MovedHandler is a handler that gets the objects of a namespace that has left the set by [Lease.SetNamespaces], or that
-// [WithNamespaceSelector] no longer selects, and objects that have left the shard of [WithShard]. They exist, but have left the cache: no
-// handler gets OnDelete. The argument is that of OnDelete. Wrappers of client-go, also those of typed informers, hide the method: use
-// Lease.AddEventHandler.
+// MovedHandler is a handler that gets the objects of a namespace that has left the set by [Lease.SetNamespaces], or that [WithNamespaceSelector]
+// no longer selects, and objects that have left the shard of [WithShard]. They exist, but have left the cache: no handler gets OnDelete. The
+// argument is that of OnDelete. Wrappers of client-go, also those of typed informers, hide the method: use Lease.AddEventHandler.
 type MovedHandler interface {
 	cache.ResourceEventHandler
 	OnMoved(obj any)
@@ -256,42 +255,63 @@ func (f *Factory) forgetLocked(e *entry) {
 	e.retireLocked()
 }
 
-// index adds the indexers that the informer does not have yet.
+// index adds the indexers that the informer does not have yet. All of them exist when it returns.
 func (l *Lease) index(indexers cache.Indexers) error {
-	missing := l.factory.claim(l.entry, indexers)
-	if len(missing) == 0 {
+	missing, others, differs := l.factory.claim(l.entry, indexers)
+	switch {
+	case differs != nil:
+		return differs.conflictError(l.entry.gvr)
+	case others != nil:
+		<-others
+		return l.index(indexers)
+	case len(missing) == 0:
 		return nil
 	}
-	if err := l.entry.informer.AddIndexers(missing); err != nil {
-		l.factory.disclaim(l.entry, missing)
+	err := l.entry.informer.AddIndexers(missing)
+	l.factory.unclaim(l.entry, missing, err == nil)
+	if err != nil {
 		return fmt.Errorf("dynamicinformer: %s: indexers: %w", discovery.RefOf(l.entry.gvr), err)
 	}
 	return nil
 }
 
-// claim returns the indexers that e does not have. The caller must add them to the informer.
-func (f *Factory) claim(e *entry, indexers cache.Indexers) cache.Indexers {
+// claim returns the indexers that e does not have. The caller must add them to the informer, and call unclaim. If another lease is adding one
+// of indexers, claim returns a channel that closes after that.
+func (f *Factory) claim(e *entry, indexers cache.Indexers) (missing cache.Indexers, others <-chan struct{}, differs *difference) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	missing := maps.Clone(indexers)
-	maps.DeleteFunc(missing, func(name string, _ cache.IndexFunc) bool {
-		_, there := e.settings.indexers[name]
-		return there
-	})
-	if len(missing) > 0 {
-		all := maps.Clone(missing) // other goroutines read the old map
+	if differs = indexConflict(e.settings.indexers, indexers); differs != nil {
+		return nil, nil, differs
+	}
+	missing = cache.Indexers{}
+	for name, index := range indexers {
+		if adding := e.adding[name]; adding != nil {
+			return nil, adding, nil
+		}
+		if _, there := e.settings.indexers[name]; !there {
+			missing[name] = index
+		}
+	}
+	added := make(chan struct{})
+	for name := range missing {
+		e.adding[name] = added
+	}
+	return missing, nil, nil
+}
+
+// unclaim ends claim for indexers, which are not empty. If added is true, the informer has them now.
+func (f *Factory) unclaim(e *entry, indexers cache.Indexers, added bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if added {
+		all := maps.Clone(indexers) // other goroutines read the old map
 		maps.Copy(all, e.settings.indexers)
 		e.settings.indexers = all
 	}
-	return missing
-}
-
-// disclaim undoes claim for indexers that could not be added.
-func (f *Factory) disclaim(e *entry, indexers cache.Indexers) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	e.settings.indexers = maps.Clone(e.settings.indexers) // other goroutines read the old map
+	var adding chan struct{}
 	for name := range indexers {
-		delete(e.settings.indexers, name)
+		adding = e.adding[name]
+		delete(e.adding, name)
 	}
+	close(adding)
 }

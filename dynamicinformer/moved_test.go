@@ -188,6 +188,40 @@ func TestMoved_RequestsForTheNamespaceFail(t *testing.T) {
 	}
 }
 
+// A finalizer of one of its objects may keep a namespace that is being deleted.
+func TestMoved_ATerminatingNamespaceThatLosesItsLabel(t *testing.T) {
+	for change, want := range map[string]string{"label": "move a/x", "deletion": "delete a/x"} {
+		t.Run(change, func(t *testing.T) {
+			inSet(t, func(in bubble) {
+				in.cluster.Serve(namespaceType)
+				namespaces := in.cluster.Resource(namespaceType.GVR)
+				ending := newObject("a", map[string]string{"team": "red"})
+				now := metav1.Now()
+				ending.SetDeletionTimestamp(&now)
+				if _, err := namespaces.Create(in.Context(), ending, metav1.CreateOptions{}); err != nil {
+					in.Fatal(err)
+				}
+				l := acquire(in.T, in.factory, widgets, dynamicinformer.WithNamespaceSelector("team=red"))
+				events := listen(in.T, l.Informer())
+				if err := l.WaitForSync(in.Context()); err != nil {
+					in.Fatal(err)
+				}
+				synctest.Wait()
+				events.take()
+				if change == "label" {
+					labelNamespace(in.T, in.cluster, "a", "blue")
+				} else if err := namespaces.Delete(in.Context(), "a", metav1.DeleteOptions{}); err != nil {
+					in.Fatal(err)
+				}
+				synctest.Wait()
+				if diff := cmp.Diff([]string{want}, events.take()); diff != "" {
+					in.Errorf("events (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 // A namespace that was deleted and created again while its watch was cut has another UID: its objects were deleted.
 func TestMoved_ANamespaceThatWasCreatedAgainIsAnother(t *testing.T) {
 	inSet(t, func(in bubble) {

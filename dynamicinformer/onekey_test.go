@@ -3,6 +3,8 @@ package dynamicinformer_test
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -247,4 +250,74 @@ func TestDropIn_DoesNotStartOrStopLeases(t *testing.T) {
 		}
 		shutdown(t, f)
 	})
+}
+
+// A lease with a selector begins while ForResource creates its informer.
+func TestForResource_NeverReturnsAFilteredInformer(t *testing.T) {
+	cluster := fakecluster.New(widgetType)
+	for range 200 {
+		f := newFactory(t, cluster)
+		var red *dynamicinformer.Lease
+		var acquiring sync.WaitGroup
+		acquiring.Go(func() {
+			// It fails with a conflict if ForResource was first.
+			red, _ = f.Acquire(t.Context(), widgets, dynamicinformer.WithLabelSelector("color=red"))
+		})
+		f.ForResource(widgets)
+		acquiring.Wait()
+		if red != nil && red.Status().Pinned {
+			t.Fatal("ForResource has returned the informer of the lease")
+		}
+		shutdown(t, f)
+	}
+}
+
+// Several leases with the same new index begin at the same time.
+func TestAcquire_IndexersExistWhenItReturns(t *testing.T) {
+	cluster := fakecluster.New(widgetType)
+	index := func(any) ([]string, error) { return nil, nil }
+	for range 400 {
+		f := newFactory(t, cluster)
+		acquire(t, f, widgets)
+		var acquiring sync.WaitGroup
+		for range 3 {
+			acquiring.Go(func() {
+				l, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithIndexers(cache.Indexers{"x": index}))
+				if err != nil {
+					t.Error(err)
+				} else if _, err = l.Informer().GetIndexer().ByIndex("x", ""); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		acquiring.Wait()
+		shutdown(t, f)
+	}
+}
+
+// Several leases begin at the same time, and their indexes have the same name.
+func TestAcquire_OneIndexOfAName(t *testing.T) {
+	cluster := fakecluster.New(widgetType)
+	for range 150 {
+		f := newFactory(t, cluster)
+		acquire(t, f, widgets)
+		var acquiring sync.WaitGroup
+		var acquired atomic.Int32
+		for range 3 {
+			acquiring.Go(func() {
+				var own int
+				_, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithIndexers(cache.Indexers{"x": func(any) ([]string, error) { own++; return nil, nil }}))
+				if err == nil {
+					acquired.Add(1)
+				} else if !errors.Is(err, dynamicinformer.ErrConflict) {
+					t.Error(err)
+				}
+			})
+		}
+		acquiring.Wait()
+		if got := acquired.Load(); got != 1 {
+			t.Fatalf("%d leases have an index of that name, want 1", got)
+		}
+		shutdown(t, f)
+	}
 }

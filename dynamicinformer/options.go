@@ -28,9 +28,8 @@ import (
 	"github.com/gvrkit/gvrkit/sharding"
 )
 
-// Option configures a Factory and, through it, all its informers. Every combination of options is valid. If an option is given twice, the
-// last one counts. A nil Option has no effect. If no server accepts the value of an option, the function with the option returns an
-// [*OptionError].
+// Option configures a Factory and, through it, all its informers. Every combination of options is valid. If an option is given twice, the last
+// one counts. A nil Option has no effect. If no server accepts the value of an option, the function with the option returns an [*OptionError].
 type Option interface{ apply(*options) }
 
 // LeaseOption configures one lease and its informer. It replaces the same option of the factory. Every combination is valid. If an option
@@ -401,10 +400,9 @@ func WithHandlerRecovery() LeaseOption {
 
 // WithVersionPolicy sets the version in which the resource is listed and watched. Leases with different policies do not share an informer.
 //
-// The default is [discovery.Exact]: if only other versions are served, the informer waits for its version and keeps its cache, since the
-// objects still exist. With another policy, the informer changes to the version that the policy selects at that time. Handlers then get an
-// update for each object, and no deletions or additions. Without discovery, every policy is Exact. [discovery.EveryVersion] is an
-// [*OptionError].
+// The default is [discovery.Exact]: if only other versions are served, the informer waits for its version and keeps its cache, since the objects
+// still exist. With another policy, the informer changes to the version that the policy selects at that time. Handlers then get an update for
+// each object, and no deletions or additions. Without discovery, every policy is Exact. [discovery.EveryVersion] is an [*OptionError].
 func WithVersionPolicy(policy discovery.VersionPolicy) LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.versions = policy })
 }
@@ -485,14 +483,13 @@ type InformerMetricsForgetter interface {
 // their latency, and the resourceVersion of the store. If provider is nil, it is the provider of cache.SetInformerMetricsProvider. If name
 // is nil, the default, there are no metrics.
 //
-// client-go accepts a name only once for each GVR. So the factory uses one identity for all informers on a GVR. Two of them run at the same
-// time if one has not ended yet, if they have different version policies, or with [WithSeparateInformer]. Then only the informer that began
-// first is published. When it has ended, the next one is published with its last gauge values; its earlier latencies are not observed
-// again. The package calls provider when an informer begins to run, which is when its type is served. When the last informer on a GVR has
-// ended, it calls ForgetInformer if provider is an [InformerMetricsForgetter]; otherwise it sets the gauges to zero. This is complete when
-// Shutdown returns nil. The package can't call client-go's process-wide provider: client-go calls it when an informer is created, all
-// informers on a GVR publish at the same time, so that a gauge has the last value of any of them, and no metrics are forgotten before name
-// is released.
+// client-go accepts a name only once for each GVR. So the factory uses one identity for all informers on a GVR. Two of them run at the same time
+// if one has not ended yet, if they have different version policies, or with [WithSeparateInformer]. Then only the informer that began first is
+// published. When it has ended, the next one is published with its last gauge values; its earlier latencies are not observed again. The package
+// calls provider when an informer begins to run, which is when its type is served. When the last informer on a GVR has ended, it calls
+// ForgetInformer if provider is an [InformerMetricsForgetter]; otherwise it sets the gauges to zero. This is complete when Shutdown returns nil.
+// The package can't call client-go's process-wide provider: client-go calls it when an informer is created, all informers on a GVR publish at
+// the same time, so that a gauge has the last value of any of them, and no metrics are forgotten before name is released.
 //
 // Factories can share a name only if they have the same Option value. The owner of name releases it after Shutdown. An informer that a user
 // runs without the factory has metrics only if the factory is also started, and until it ends.

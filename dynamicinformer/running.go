@@ -18,9 +18,8 @@ func (f *Factory) startAll(ctx context.Context, wanted func(e *entry) bool) {
 	}
 }
 
-// startLocked runs e, if it is waiting, in a goroutine that drain waits for. The caller holds f.mu.
-// When the factory is closing, no entry is waiting. So drain, which is called after that, knows all
-// goroutines.
+// startLocked runs e, if it is waiting, in a goroutine that drain waits for. The caller holds f.mu. When the factory is closing, no entry is
+// waiting. So drain, which is called after that, knows all goroutines.
 func (f *Factory) startLocked(ctx context.Context, e *entry) {
 	if e.phase != waiting {
 		return
@@ -65,8 +64,7 @@ func (f *Factory) ended(e *entry) {
 	e.endLocked()
 }
 
-// stopResolverLocked stops the resolver if no informer runs and the factory is not started or is
-// closing. The caller holds f.mu.
+// stopResolverLocked stops the resolver if no informer runs and the factory is not started or is closing. The caller holds f.mu.
 func (f *Factory) stopResolverLocked() {
 	if len(f.running) == 0 && (f.ctx == nil || closed(f.closing)) {
 		f.resolver.stop()

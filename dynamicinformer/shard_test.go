@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,6 +119,49 @@ func TestWithShard_LeasesCompareShards(t *testing.T) {
 	var none *sharding.Member
 	if _, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithShard(none), dynamicinformer.WithSeparateInformer()); !errors.Is(err, dynamicinformer.ErrInvalidOption) {
 		t.Errorf("a nil member: %v", err)
+	}
+}
+
+// asking is a shard whose String calls the factory.
+type asking struct {
+	*settable
+	asked atomic.Int32
+	ask   func()
+}
+
+func (a *asking) String() string {
+	a.asked.Add(1)
+	a.ask()
+	return "asking"
+}
+
+// The text of a shard is the user's: it is only needed for an error, and then without a lock.
+func TestWithShard_StringMayCallTheFactory(t *testing.T) {
+	f := newFactory(t, fakecluster.New(widgetType))
+	shard := &asking{settable: newSettable(sharding.Slots{}), ask: func() { f.Status() }}
+	acquired := make(chan error, 1)
+	go func() {
+		var err error
+		for range 2 {
+			_, err = f.Acquire(t.Context(), widgets, dynamicinformer.WithShard(shard))
+		}
+		f.ForResource(widgets)
+		if asked := shard.asked.Load(); err == nil && asked != 0 {
+			err = fmt.Errorf("without an error, String was called %d times", asked)
+		}
+		if err == nil {
+			_, err = f.Acquire(t.Context(), widgets, dynamicinformer.WithShard(static(t, 0, 2)))
+		}
+		acquired <- err
+	}()
+	select {
+	case err := <-acquired:
+		if !errors.Is(err, dynamicinformer.ErrConflict) || !strings.Contains(err.Error(), "WithShard is asking in the shared informer, not shard 0 of 2") {
+			t.Errorf("error: %v", err)
+		}
+		shutdown(t, f)
+	case <-time.After(10 * time.Second):
+		t.Error("Acquire does not return: String is called with the factory's lock")
 	}
 }
 

@@ -12,10 +12,9 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// Shutdown stops all informers and waits until all their goroutines have ended, or until ctx ends. If
-// it returns nil, no goroutine of the factory runs and no handler will be called again. Otherwise it
-// returns a [*ShutdownError] with the resources whose handlers or requests have not returned. It may be
-// called again to wait for them. The factory can't be started again.
+// Shutdown stops all informers and waits until all their goroutines have ended, or until ctx ends. If it returns nil, no goroutine of the
+// factory runs and no handler will be called again. Otherwise it returns a [*ShutdownError] with the resources whose handlers or requests have
+// not returned. It may be called again to wait for them. The factory can't be started again.
 func (f *Factory) Shutdown(ctx context.Context) error {
 	f.close()
 	f.mu.Lock()

@@ -27,8 +27,7 @@ func (f *Factory) Status() []status.Informer {
 	return all
 }
 
-// status returns the status of e: one snapshot of the state of its type, its owners, and its
-// handlers.
+// status returns the status of e: one snapshot of the state of its type, its owners, and its handlers.
 func (f *Factory) status(e *entry) status.Informer {
 	f.mu.Lock()
 	leases, pinned := len(e.leases), e.pinned
@@ -91,38 +90,33 @@ func (f *Factory) explain(gvr schema.GroupVersionResource, informers []status.In
 // Status returns the status of the lease's informer. It sends no request.
 func (l *Lease) Status() status.Informer { return l.factory.status(l.entry) }
 
-// Watch returns an iterator over the statuses of the lease's informer: the present status, and then
-// the new status after each change. A slow loop gets only the latest status. The iteration ends when
-// ctx ends, when the loop is left or, after the last status, when the informer has ended. The iterator
-// may be used several times, and by several goroutines at the same time.
+// Watch returns an iterator over the statuses of the lease's informer: the present status, and then the new status after each change. A slow
+// loop gets only the latest status. The iteration ends when ctx ends, when the loop is left or, after the last status, when the informer has
+// ended. The iterator may be used several times, and by several goroutines at the same time.
 func (l *Lease) Watch(ctx context.Context) iter.Seq[status.Informer] {
 	return func(yield func(status.Informer) bool) {
 		l.entry.await(ctx, func() (left bool) { return !yield(l.Status()) })
 	}
 }
 
-// Handler returns an HTTP handler for the status page, with the results of [Factory.Status] and
-// [Factory.Explain]: a table of all informers, and each resource in detail. The Accept header or the
-// parameter format selects text, JSON, or HTML that updates itself in a browser. The JSON is that of
-// [status.Informer] and [status.Explanation].
+// Handler returns an HTTP handler for the status page, with the results of [Factory.Status] and [Factory.Explain]: a table of all informers, and
+// each resource in detail. The Accept header or the parameter format selects text, JSON, or HTML that updates itself in a browser. The JSON is
+// that of [status.Informer] and [status.Explanation].
 //
-// Mount it at a path that ends with a slash, such as /informers/: then /informers/pods.v1 is
-// one resource, and other paths are not found. It works at any path of an http.ServeMux, and
-// behind http.StripPrefix. Other routers should also mount it at a path that ends with a slash.
+// Mount it at a path that ends with a slash, such as /informers/: then /informers/pods.v1 is one resource, and other paths are not found. It
+// works at any path of an http.ServeMux, and behind http.StripPrefix. Other routers should also mount it at a path that ends with a slash.
 //
-// The page is read-only, shows no objects, sends no request, and starts no goroutine. It also works
-// before Start and after Shutdown. Requests within half a second share one call of Status. A slow
-// client does not delay other clients or the factory.
+// The page is read-only, shows no objects and sends no request. No goroutine outlives the requests that wait for its response. It also works
+// before Start and after Shutdown. Requests within half a second share one call of Status. A slow client does not delay other clients or the
+// factory.
 //
-// The page has no access control. It shows names of types, namespaces, leases and Go types, counts,
-// times, and errors of servers.
+// The page has no access control. It shows names of types, namespaces, leases and Go types, counts, times, and errors of servers.
 func (f *Factory) Handler() http.Handler { return statuspage.NewHandler(page{f}) }
 
 // page shows the factory to package statuspage.
 type page struct{ *Factory }
 
-// Explain implements statuspage.Source. The name may have no version, as the name of a
-// CustomResourceDefinition.
+// Explain implements statuspage.Source. The name may have no version, as the name of a CustomResourceDefinition.
 func (s page) Explain(name string) (status.Explanation, bool) {
 	gvr, found := s.named(name)
 	if found {
@@ -135,8 +129,7 @@ func (s page) Explain(name string) (status.Explanation, bool) {
 	return s.Factory.Explain(schema.GroupVersionResource{Group: ref.Group, Version: ref.Version, Resource: ref.Resource}), false
 }
 
-// named returns a resource with an informer by its full name or, if name has no version, the first
-// resource with that name.
+// named returns a resource with an informer by its full name or, if name has no version, the first resource with that name.
 func (s page) named(name string) (gvr schema.GroupVersionResource, found bool) {
 	for _, e := range s.all() {
 		of := e.resource()

@@ -98,7 +98,7 @@ type resources []schema.GroupVersionResource
 
 func (r resources) applyToWait(o *waitOptions) { o.of = r }
 
-func (r resources) applyToHealth(p *status.HealthPolicy) { p.Resources = r }
+func (r resources) applyToHealth(o *healthOptions) { o.Resources = r }
 
 // waitFor waits for entries, and returns the errors of those that are not synced.
 func (f *Factory) waitFor(ctx context.Context, entries []*entry, o *waitOptions) error {

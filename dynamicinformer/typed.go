@@ -6,21 +6,17 @@ import (
 	"reflect"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/listers"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/form"
+	"github.com/gvrkit/gvrkit/lister"
 )
 
 // Object is what the type T of [AcquireTyped] must be: a pointer to a struct with TypeMeta and ObjectMeta.
-type Object interface {
-	cache.Object
-	runtime.Object
-	metav1.Object
-}
+type Object = lister.Object
 
 // TypedLease is a lease on an informer whose objects are of type T. Cached objects are shared and read-only. It has all methods of
 // [Lease]; Informer and Lister have client-go's typed variants.

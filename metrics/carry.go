@@ -16,8 +16,8 @@ type carry struct {
 
 // past has the last counts of one resource.
 type past struct {
-	informers map[uint64]status.Traffic // by ID
-	ended     counts                    // of informers that had already ended
+	informers map[uint64]counts // by ID
+	ended     counts            // of informers that had already ended
 }
 
 // addLocked adds the counts of ended informers to resources, which are all resources with the sums of
@@ -26,11 +26,11 @@ type past struct {
 func (c *carry) addLocked(resources []*resource, statuses []status.Informer) {
 	now := make(map[names]*past, len(resources))
 	for _, r := range resources {
-		now[r.names] = &past{informers: map[uint64]status.Traffic{}}
+		now[r.names] = &past{informers: map[uint64]counts{}}
 	}
 	for i := range statuses {
 		if p := now[namesOf(statuses[i].GVR)]; p != nil && statuses[i].State != status.StateStopped {
-			p.informers[statuses[i].ID] = statuses[i].Traffic
+			p.informers[statuses[i].ID] = countsOf(&statuses[i])
 		}
 	}
 	for _, r := range resources {
@@ -47,12 +47,12 @@ func (c *carry) addLocked(resources []*resource, statuses []status.Informer) {
 func (p *past) pass(next *past) {
 	goesOn := false
 	next.ended.join(&p.ended)
-	for number, traffic := range p.informers {
+	for number, last := range p.informers {
 		if _, there := next.informers[number]; there {
 			goesOn = true
 			continue
 		}
-		next.ended.add(traffic)
+		next.ended.join(&last)
 	}
 	if !goesOn {
 		next.ended = counts{}
@@ -63,10 +63,17 @@ func (p *past) pass(next *past) {
 type counts struct {
 	lists, watches, bytes, events uint64
 	failures                      map[status.Reason]uint64
+	moved                         uint64 // objects of lost slots
 }
 
-func (c *counts) add(t status.Traffic) {
-	c.join(&counts{t.Lists, t.Watches, t.Bytes, t.Events, t.Failures})
+// countsOf returns the counters of an informer. They are read-only.
+func countsOf(i *status.Informer) counts {
+	t := &i.Traffic
+	c := counts{lists: t.Lists, watches: t.Watches, bytes: t.Bytes, events: t.Events, failures: t.Failures}
+	if i.Shard != nil {
+		c.moved = i.Shard.Moved
+	}
+	return c
 }
 
 func (c *counts) join(other *counts) {
@@ -74,6 +81,7 @@ func (c *counts) join(other *counts) {
 	c.watches += other.watches
 	c.bytes += other.bytes
 	c.events += other.events
+	c.moved += other.moved
 	for reason, failures := range other.failures {
 		if c.failures == nil {
 			c.failures = map[status.Reason]uint64{}

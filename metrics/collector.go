@@ -128,11 +128,13 @@ func (r *resource) collect(to chan<- prometheus.Metric) {
 	send(counter, eventsDesc, float64(r.events))
 	send(gauge, objectsDesc, float64(r.objects))
 	send(gauge, cacheDesc, float64(r.cache))
+	if r.slots.any || r.moved > 0 { // the informers with a shard may have ended
+		send(counter, movedDesc, float64(r.moved))
+	}
 	if r.slots.any {
 		send(gauge, slotsDesc, float64(r.slots.held), "held")
 		send(gauge, slotsDesc, float64(r.slots.loading), "loading")
 		send(gauge, slotsDesc, float64(r.slots.pending), "pending")
-		send(counter, movedDesc, float64(r.slots.moved))
 		send(gauge, byClientDesc, oneIf(r.slots.byClient))
 	}
 	send(gauge, leasesDesc, float64(r.leases))

@@ -86,7 +86,8 @@ func (r *resource) add(s *status.Informer, now time.Time) {
 	for reason, objects := range s.Quarantine.Counts {
 		r.fail(reason, objects)
 	}
-	r.counts.add(s.Traffic)
+	own := countsOf(s)
+	r.join(&own)
 	if s.Traffic.LastEvent.After(r.lastEvent) {
 		r.lastEvent = s.Traffic.LastEvent
 	}
@@ -128,8 +129,7 @@ func age(since, now time.Time) time.Duration {
 type shardSlots struct {
 	any           bool // there is a shard
 	held, loading int
-	pending       int // those that a member of a group waits for
-	moved         uint64
+	pending       int  // those that a member of a group waits for
 	byClient      bool // a server does not select
 }
 
@@ -141,6 +141,5 @@ func (n *shardSlots) add(shard *status.Shard) {
 	n.held += shard.Slots
 	n.loading += shard.Waiting
 	n.pending += shard.Awaited
-	n.moved += shard.Moved
 	n.byClient = n.byClient || shard.ByClient
 }

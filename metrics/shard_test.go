@@ -2,10 +2,12 @@ package metrics_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/sharding"
@@ -38,4 +40,65 @@ gvrkit_informer_sharded_by_client{group="example.com",resource="widgets",version
 			in.Error(err)
 		}
 	}, dynamicinformer.WithShard(shard))
+}
+
+// shrinking is a shard that loses all slots.
+type shrinking struct {
+	sharding.Shard // nil
+
+	mu      sync.Mutex
+	view    sharding.View
+	changed chan struct{}
+}
+
+func (s *shrinking) View() sharding.View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view
+}
+
+func (s *shrinking) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+func (s *shrinking) Owns(uid types.UID) bool          { return s.View().Slots.Has(sharding.SlotOf(uid)) }
+func (s *shrinking) Selector() string                 { return s.View().Slots.Selector() }
+func (s *shrinking) LostSince(uint64) sharding.Slots  { return sharding.Slots{} }
+func (s *shrinking) Follow(string) *sharding.Follower { return nil }
+
+func (s *shrinking) lose() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.view = sharding.View{Generation: 2}
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// One of two informers with a shard ends, and then the other one, while one without a shard continues.
+func TestCollector_MovedObjectsDoNotDecrease(t *testing.T) {
+	inBubble(t, func(in bubble) {
+		whole, err := sharding.Static(0, 1)
+		if err != nil {
+			in.Fatal(err)
+		}
+		shard := &shrinking{view: whole.View(), changed: make(chan struct{})}
+		for i := range 6 {
+			in.create(string(rune('a' + i)))
+		}
+		in.acquire(widgets)
+		leases := []*dynamicinformer.Lease{in.acquire(widgets, dynamicinformer.WithSeparateInformer(), dynamicinformer.WithShard(shard))}
+		leases = append(leases, in.acquire(widgets, dynamicinformer.WithSeparateInformer(), dynamicinformer.WithShard(shard)))
+		<-time.After(time.Second)
+		shard.lose()
+		<-time.After(time.Second)
+		moved := map[string]float64{ofWidgets("informer_shard_moved_objects_total"): 12}
+		checkSeries(in.T, gather(in.T, in.collector), moved)
+		for _, l := range leases {
+			l.Release()
+			<-l.Done()
+			checkSeries(in.T, gather(in.T, in.collector), moved)
+		}
+	})
 }

@@ -70,7 +70,7 @@ func (p *HealthPolicy) problem(i *Informer, now time.Time) string {
 
 // HealthError reports the problems of informers.
 type HealthError struct {
-	// Problems are at most [MaxHealthProblems].
+	// Problems are at most 20, since people read them and probes store them.
 	Problems []HealthProblem
 	// More is the number of further problems.
 	More int
@@ -82,12 +82,11 @@ type HealthProblem struct {
 	Text string
 }
 
-// MaxHealthProblems is the maximum number of problems in a [HealthError], which people read and
-// probes store.
-const MaxHealthProblems = 20
+// maxProblems is the maximum number of HealthError.Problems.
+const maxProblems = 20
 
 func (e *HealthError) add(gvr schema.GroupVersionResource, text string) {
-	if len(e.Problems) == MaxHealthProblems {
+	if len(e.Problems) == maxProblems {
 		e.More++
 		return
 	}

@@ -82,10 +82,11 @@ type Informer struct {
 	Owners []Owner `json:"owners,omitempty"`
 	// Handlers are its event handlers, in the order in which they were added.
 	Handlers []Handler `json:"handlers,omitempty"`
-	// MoreOwners and MoreHandlers are the numbers of owners and handlers that are left out: the
-	// status page leaves some out if there are very many. A factory leaves out none.
-	MoreOwners   int `json:"moreOwners,omitempty"`
-	MoreHandlers int `json:"moreHandlers,omitempty"`
+	// MoreOwners and MoreHandlers are the numbers of owners and handlers that are left out, and MoreNamespaces those of
+	// namespaces: the status page leaves some out if there are very many. A factory leaves out none.
+	MoreOwners     int             `json:"moreOwners,omitempty"`
+	MoreHandlers   int             `json:"moreHandlers,omitempty"`
+	MoreNamespaces NamespaceCounts `json:"moreNamespaces,omitzero"`
 }
 
 // Owner is an owner of leases on an informer.

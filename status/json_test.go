@@ -50,7 +50,7 @@ func TestInformer_JSONIsStable(t *testing.T) {
 		Handlers: []status.Handler{{
 			Handler: "T", Lease: "gc", Delivered: 6, Merged: 8, Backlog: 7, RunningSince: at, BehindSince: at,
 			Panics: 9, LastPanic: "nil map", Reason: status.ReasonHandlerPanicked, FailedObjects: 10, LastFailed: "ns/b",
-		}}, MoreHandlers: 6,
+		}}, MoreHandlers: 6, MoreNamespaces: status.NamespaceCounts{All: 4, Failing: 3, Syncing: 2, Terminating: 1},
 	}, `{"name": "widgets.v1.example.com", "group": "example.com", "version": "v1", "resource": "widgets", "versionPolicy": "FollowPreferred", "id": 7,
 		"served": {"name": "widgets.v1.example.com", "kind": "Widget", "namespaced": true, "backing": "CustomResourceDefinition", "crdUID": "u", "terminating": true},
 		"state": "Degraded", "reason": "Forbidden", "message": "its CustomResourceDefinition (UID u) was deleted",
@@ -63,7 +63,8 @@ func TestInformer_JSONIsStable(t *testing.T) {
 		"traffic": {"lists": 1, "watches": 2, "failures": {"Forbidden": 3}, "bytes": 4, "events": 5, "lastEvent": "2000-01-01T00:00:00Z"},
 		"pinned": true, "leases": 1, "owners": [{"name": "gc", "leases": 1, "since": "2000-01-01T00:00:00Z"}], "moreOwners": 5,
 		"handlers": [{"handler": "T", "lease": "gc", "delivered": 6, "merged": 8, "backlog": 7, "runningSince": "2000-01-01T00:00:00Z", "behindSince": "2000-01-01T00:00:00Z",
-			"panics": 9, "lastPanic": "nil map", "reason": "HandlerPanicked", "failedObjects": 10, "lastFailed": "ns/b"}], "moreHandlers": 6}`)
+			"panics": 9, "lastPanic": "nil map", "reason": "HandlerPanicked", "failedObjects": 10, "lastFailed": "ns/b"}], "moreHandlers": 6,
+		"moreNamespaces": {"all": 4, "failing": 3, "syncing": 2, "terminating": 1}}`)
 	checkJSON(t, &status.Informer{GVR: gvr, State: status.StateSynced}, `{"name": "widgets.v1.example.com", "group": "example.com", "version": "v1", "resource": "widgets",
 		"id": 0, "state": "Synced", "listed": false, "generation": 0, "objects": 0, "traffic": {"lists": 0, "watches": 0, "bytes": 0, "events": 0}, "leases": 0}`)
 }

@@ -40,6 +40,30 @@ func (n Namespace) MarshalJSON() ([]byte, error) {
 	}{fields(n), errorText(n.Err)})
 }
 
+// NamespaceCounts are numbers of namespaces.
+type NamespaceCounts struct {
+	// All is the number of all, Failing of those in which requests fail, Syncing of those whose list is not complete, and
+	// Terminating of those that are being deleted.
+	All         int `json:"all"`
+	Failing     int `json:"failing,omitempty"`
+	Syncing     int `json:"syncing,omitempty"`
+	Terminating int `json:"terminating,omitempty"`
+}
+
+// Add counts n.
+func (c *NamespaceCounts) Add(n *Namespace) {
+	c.All++
+	if n.Err != nil {
+		c.Failing++
+	}
+	if n.Reason == ReasonSyncing {
+		c.Syncing++
+	}
+	if n.Terminating {
+		c.Terminating++
+	}
+}
+
 // problem describes why the namespace fails.
 func (n *Namespace) problem(at time.Time) string {
 	failed := NotSyncedError{Namespace: n.Name, Verb: n.Verb, Reason: n.Reason, Err: n.Err}
@@ -59,30 +83,31 @@ func (i Informer) NamespacesText() string {
 	if i.Namespaces == nil {
 		return ""
 	}
-	text := count(len(i.Namespaces), "namespace")
-	if failing := i.failingNamespaces(); len(failing) > 0 {
-		verb := "fail"
-		if len(failing) == 1 {
-			verb = "fails"
-		}
-		text += fmt.Sprintf(", %d %s", len(failing), verb)
+	counts := i.namespaceCounts()
+	text := count(counts.All, "namespace")
+	switch counts.Failing {
+	case 0:
+	case 1:
+		text += ", 1 fails"
+	default:
+		text += fmt.Sprintf(", %d fail", counts.Failing)
 	}
-	waiting, terminating := 0, 0
-	for _, n := range i.Namespaces {
-		if n.Reason == ReasonSyncing {
-			waiting++
-		}
-		if n.Terminating {
-			terminating++
-		}
+	if counts.Terminating > 0 {
+		text += fmt.Sprintf(", %d terminating", counts.Terminating)
 	}
-	if terminating > 0 {
-		text += fmt.Sprintf(", %d terminating", terminating)
-	}
-	if waiting > 0 && i.Listed {
-		text += fmt.Sprintf(", %d not listed yet", waiting)
+	if counts.Syncing > 0 && i.Listed {
+		text += fmt.Sprintf(", %d not listed yet", counts.Syncing)
 	}
 	return text
+}
+
+// namespaceCounts counts all namespaces, also those that are left out.
+func (i *Informer) namespaceCounts() NamespaceCounts {
+	counts := i.MoreNamespaces
+	for n := range i.Namespaces {
+		counts.Add(&i.Namespaces[n])
+	}
+	return counts
 }
 
 // failingNamespaces returns the namespaces in which requests fail.
@@ -112,7 +137,7 @@ func (i *Informer) namespaceSentences(at time.Time) string {
 		text := failing[n].problem(at)
 		all = append(all, " "+sentence(strings.ToUpper(text[:1])+text[1:]))
 	}
-	switch more := len(failing) - namedNamespaces; {
+	switch more := i.namespaceCounts().Failing - namedNamespaces; {
 	case more == 1:
 		all = append(all, " 1 more namespace fails.")
 	case more > 1:

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -30,6 +31,9 @@ type Shard struct {
 	// LettingGo are the slots that the member has lost and keeps from others until the followers in WaitsFor have let them go.
 	LettingGo string   `json:"lettingGo,omitempty"`
 	WaitsFor  []string `json:"waitsFor,omitempty"`
+	// MoreOwners and MoreWaitsFor are the numbers of those that are left out, as in [Informer].
+	MoreOwners   int `json:"moreOwners,omitempty"`
+	MoreWaitsFor int `json:"moreWaitsFor,omitempty"`
 	// Reason is the sharding.Reason for which the member acts on no slots, or waits.
 	Reason string `json:"reason,omitempty"`
 	// Err is the error of the member's requests for Leases, which says what to do. It is empty if they succeed.
@@ -51,13 +55,13 @@ func (s *Shard) Text() string {
 	if s.Awaited > 0 {
 		text += "; waits for " + s.Pending
 		if len(s.Owners) > 0 {
-			text += ", of " + strings.Join(s.Owners, ", ")
+			text += ", of " + shardNames(s.Owners, s.MoreOwners)
 		}
 	}
 	if s.LettingGo != "" {
 		text += "; is letting go " + s.LettingGo
 		if len(s.WaitsFor) > 0 {
-			text += ", when these have: " + strings.Join(s.WaitsFor, ", ")
+			text += ", when these have: " + shardNames(s.WaitsFor, s.MoreWaitsFor)
 		}
 	}
 	if s.Reason != "" {
@@ -73,4 +77,12 @@ func (s *Shard) Text() string {
 		text += "; the server sends all objects, and the informer selects (ShardedByClient)"
 	}
 	return text
+}
+
+// shardNames returns names in one line, and the number of further ones.
+func shardNames(some []string, more int) string {
+	if more > 0 {
+		some = append(slices.Clip(some), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(some, ", ")
 }

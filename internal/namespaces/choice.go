@@ -66,7 +66,16 @@ func (c *Choice) Option() string {
 	return "WithNamespaces"
 }
 
-// String returns the choice as a value of its option. Equal choices have equal texts.
+// Equal reports whether c and other choose the same namespaces in the same way.
+func (c *Choice) Equal(other *Choice) bool {
+	if c == nil || other == nil {
+		return c == other
+	}
+	return slices.Equal(c.names, other.names) && (c.selector == nil) == (other.selector == nil) &&
+		(c.selector == nil || *c.selector == *other.selector) && c.allowed == other.allowed && c.everywhere == other.everywhere
+}
+
+// String returns the choice as a value of its option.
 func (c *Choice) String() string {
 	text := ""
 	switch {

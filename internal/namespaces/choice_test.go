@@ -20,6 +20,20 @@ func TestChoice_OrderAndRepetitionDoNotCount(t *testing.T) {
 	}
 }
 
+func TestChoice_EqualChoicesHaveEqualTexts(t *testing.T) {
+	everywhere := (*namespaces.Choice)(nil).Allowed()
+	for _, a := range []*namespaces.Choice{
+		nil, namespaces.Named(), namespaces.Named("a", "b"), namespaces.Named("b", "a"), namespaces.Named("a"), namespaces.Labeled(""), namespaces.Labeled("x"),
+		everywhere, everywhere.Allowed(), namespaces.Labeled("").Allowed(), namespaces.Labeled("x").Allowed(), namespaces.Named("a").Allowed(),
+	} {
+		for _, b := range []*namespaces.Choice{nil, namespaces.Named(), namespaces.Named("a", "b"), namespaces.Labeled("x"), everywhere, namespaces.Labeled("").Allowed(), namespaces.Named("a").Allowed()} {
+			if got, want := a.Equal(b), a.String() == b.String(); got != want || b.Equal(a) != want {
+				t.Errorf("%s and %s: %v, want %v", a, b, got, want)
+			}
+		}
+	}
+}
+
 func TestChoice_ChecksNames(t *testing.T) {
 	for _, name := range []string{"", "A", "a/b", ".."} {
 		if got, err := namespaces.Named("a", name).Check(); err == nil || got != name {

@@ -40,8 +40,8 @@ const (
 	askAgain = 200 * time.Millisecond
 )
 
-// exists reports whether the server has the namespace with that UID and does not delete it. It lists, since the user may
-// list namespaces. Without an answer, it reports true: nothing is deleted without evidence.
+// exists reports whether the server has the namespace with that UID, also while it is being deleted: its objects may still
+// exist. It lists, since the user may list namespaces. Without an answer, it reports true: nothing is deleted without evidence.
 func exists(ctx context.Context, client source.Client, name string, uid types.UID) bool {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
@@ -61,7 +61,7 @@ func exists(ctx context.Context, client source.Client, name string, uid types.UI
 	found := false
 	_ = meta.EachListItem(list, func(item runtime.Object) error { // fake clients ignore field selectors
 		object, err := meta.Accessor(item)
-		found = found || err == nil && object.GetName() == name && object.GetUID() == uid && object.GetDeletionTimestamp() == nil
+		found = found || err == nil && object.GetName() == name && object.GetUID() == uid
 		return nil
 	})
 	return found
@@ -102,10 +102,7 @@ func (s *selected) Delete(obj any) error {
 		return err
 	}
 	name := namespace.GetName()
-	s.mu.Lock()
-	gone := s.terminating[name] || namespace.GetDeletionTimestamp() != nil
-	s.mu.Unlock()
-	gone = gone || !s.exists(name, namespace.GetUID())
+	gone := !s.exists(name, namespace.GetUID())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.terminating, name)

@@ -10,7 +10,7 @@ import (
 
 // bounds are the limits for the display of one informer.
 type bounds struct {
-	items int // owners, handlers, and objects that are left out
+	items int // owners, handlers, namespaces, and objects that are left out
 	text  int // bytes of a sentence
 }
 
@@ -19,7 +19,7 @@ var (
 	detailBounds = bounds{items: 500, text: 16 << 10}
 )
 
-// objectText is the maximum number of bytes of a text about an object that is left out.
+// objectText is the maximum number of bytes of a text about an object that is left out, or about a namespace.
 const objectText = 256
 
 // informersAtMost is the maximum number of informers of one resource in the detailed view, and
@@ -38,6 +38,10 @@ func bounded(i status.Informer, b bounds) status.Informer {
 	if more := len(i.Handlers) - b.items; more > 0 {
 		i.Handlers, i.MoreHandlers = i.Handlers[:b.items:b.items], more
 	}
+	i.Namespaces, i.MoreNamespaces = boundedNamespaces(i.Namespaces, b)
+	if i.Shard != nil {
+		i.Shard = boundedShard(*i.Shard, b)
+	}
 	objects := slices.Clone(i.Quarantine.Objects[:min(len(i.Quarantine.Objects), b.items)])
 	for n := range objects {
 		o := &objects[n]
@@ -45,6 +49,49 @@ func bounded(i status.Informer, b bounds) status.Informer {
 	}
 	i.Quarantine.Objects = objects
 	return i
+}
+
+// boundedNamespaces returns namespaces within b, in their order. Those that fail come before others.
+func boundedNamespaces(all []status.Namespace, b bounds) (some []status.Namespace, more status.NamespaceCounts) {
+	if all == nil {
+		return nil, more
+	}
+	failing := 0
+	for n := range all {
+		if all[n].Err != nil {
+			failing++
+		}
+	}
+	failing = min(failing, b.items)
+	others := b.items - failing
+	some = make([]status.Namespace, 0, min(len(all), b.items))
+	for n := range all {
+		left := &others
+		if all[n].Err != nil {
+			left = &failing
+		}
+		if *left == 0 {
+			more.Add(&all[n])
+			continue
+		}
+		*left--
+		some = append(some, all[n])
+		last := &some[len(some)-1]
+		last.Err = clipError(last.Err, objectText)
+	}
+	return some, more
+}
+
+// boundedShard returns s within b. It does not change values that s refers to.
+func boundedShard(s status.Shard, b bounds) *status.Shard {
+	s.Err = clip(s.Err, b.text)
+	if more := len(s.Owners) - b.items; more > 0 {
+		s.Owners, s.MoreOwners = s.Owners[:b.items:b.items], more
+	}
+	if more := len(s.WaitsFor) - b.items; more > 0 {
+		s.WaitsFor, s.MoreWaitsFor = s.WaitsFor[:b.items:b.items], more
+	}
+	return &s
 }
 
 // bound cuts e to its bounds, and may write to its slices.

@@ -1,6 +1,7 @@
 package statuspage
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,7 +38,7 @@ func factsOf(i *status.Informer, at time.Time) []fact {
 		add("Next retry", "in "+next+", "+clock(i.NextRetry))
 	}
 	moment("May be out of date since", i.StaleSince)
-	namespace := orWord(i.Namespace, orWord(i.NamespacesText(), "all"))
+	namespace := cmp.Or(i.Namespace, i.NamespacesText(), "all")
 	if i.Resource.GVK.Kind != "" && !i.Resource.Namespaced {
 		namespace = "none: cluster-scoped"
 	}
@@ -106,11 +107,4 @@ func discoveryFacts(e *status.Explanation) []fact {
 		facts = append(facts, fact{s.Name, plain(s.Summary(e.At))})
 	}
 	return facts
-}
-
-func orWord(s, word string) string {
-	if s == "" {
-		return word
-	}
-	return s
 }

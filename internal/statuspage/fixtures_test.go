@@ -68,6 +68,9 @@ type shownInformer struct {
 	Owners                   []status.Owner
 	Handlers                 []status.Handler
 	MoreOwners, MoreHandlers int
+	Namespaces               []struct{ Name, Error string }
+	MoreNamespaces           status.NamespaceCounts
+	Shard                    *status.Shard
 	Quarantine               struct{ Objects []struct{ Key, Error string } }
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -180,13 +181,39 @@ func TestTable_RowsAreBounded(t *testing.T) {
 		all[0].Quarantine.Objects = append(all[0].Quarantine.Objects, status.QuarantinedObject{Key: "ns/a", Reason: status.ReasonDecodeFailed, Err: all[0].Err})
 	}
 	all[0].Quarantine.Counts = map[status.Reason]uint64{status.ReasonDecodeFailed: 1100}
+	for n := range 1000 {
+		namespace := status.Namespace{Name: fmt.Sprintf("n%03d", n), Listed: true, Terminating: n >= 990}
+		if n%100 == 99 {
+			namespace.Reason, namespace.Err = status.ReasonForbidden, all[0].Err
+		}
+		all[0].Namespaces = append(all[0].Namespaces, namespace)
+	}
+	waitsFor := slices.Repeat([]string{"widgets"}, 1000)
+	all[0].Shard = &status.Shard{Member: "a", Pending: "1-9", Awaited: 9, Owners: waitsFor, LettingGo: "10", WaitsFor: waitsFor, Err: all[0].Err.Error()}
 	handler := statuspage.NewHandler(&informers{all: all})
 	i := tableOf(t, handler, "/").Informers[0]
+	if n := i.Namespaces; len(n) != 20 || n[9].Name != "n009" || n[10].Name != "n099" || n[19].Name != "n999" || len(n[19].Error) > 300 {
+		t.Errorf("a row has %d namespaces: %+v", len(n), n)
+	}
+	if want := (status.NamespaceCounts{All: 980, Terminating: 9}); i.MoreNamespaces != want {
+		t.Errorf("more namespaces: %+v, want %+v", i.MoreNamespaces, want)
+	}
+	if s := i.Shard; len(s.Owners) != 20 || s.MoreOwners != 980 || len(s.WaitsFor) != 20 || s.MoreWaitsFor != 980 || len(s.Err) > 1100 {
+		t.Errorf("a row has the shard %+v", s)
+	}
 	if len(i.Owners) != 20 || i.MoreOwners != 980 || len(i.Handlers) != 20 || i.MoreHandlers != 980 || len(i.Error) > 1100 || !strings.HasSuffix(i.Error, "é …") {
 		t.Errorf("a row has %d owners and %d more, %d handlers and %d more, an error of %d bytes", len(i.Owners), i.MoreOwners, len(i.Handlers), i.MoreHandlers, len(i.Error))
 	}
 	if len(i.Quarantine.Objects) != 20 || len(i.Quarantine.Objects[0].Error) > 300 {
 		t.Errorf("a row has %d objects that are left out", len(i.Quarantine.Objects))
+	}
+	for _, text := range []string{"1,000 namespaces, 10 fail, 10 terminating", "widgets, 500 more"} {
+		if got := get(t, handler, "/"+all[0].Name(), "text/plain").Body.String(); !strings.Contains(got, text) {
+			t.Errorf("the details do not have %q", text)
+		}
+	}
+	if len(all[0].Namespaces) != 1000 || len(all[0].Namespaces[999].Err.Error()) < 100_000 || len(all[0].Shard.Owners) != 1000 {
+		t.Error("the page has changed the status")
 	}
 	if text := get(t, handler, "/", "").Body.String(); !strings.Contains(text, "and 997 more") || !strings.Contains(text, "  1,000  ") {
 		t.Errorf("text: %s", text)

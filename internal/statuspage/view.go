@@ -1,6 +1,7 @@
 package statuspage
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -153,19 +154,19 @@ func newInformerView(i *status.Informer, r row, at time.Time) informerView {
 	v := informerView{row: r, Facts: factsOf(i, at)}
 	for _, h := range i.Handlers {
 		v.Handlers = append(v.Handlers, handlerView{
-			Handler: plain(h.Handler), Lease: plain(orDash(h.Lease)), Delivered: number(h.Delivered), Backlog: number(h.Backlog),
+			Handler: plain(h.Handler), Lease: plain(cmp.Or(h.Lease, "-")), Delivered: number(h.Delivered), Backlog: number(h.Backlog),
 			Call: ago(h.RunningSince, at), Behind: ago(h.BehindSince, at), Late: h.Late(at),
 		})
 	}
 	for _, o := range i.Owners {
-		v.Leases = append(v.Leases, ownerView{plain(orDash(o.Name)), number(o.Leases), ago(o.Since, at)})
+		v.Leases = append(v.Leases, ownerView{plain(cmp.Or(o.Name, "-")), number(o.Leases), ago(o.Since, at)})
 	}
 	for _, o := range i.Quarantine.Objects {
 		text := "-"
 		if o.Err != nil {
 			text = o.Err.Error()
 		}
-		v.LeftOut = append(v.LeftOut, leftOutView{plain(o.Key), plain(string(o.Reason)), plain(orDash(o.Index)), ago(o.Since, at), plain(text)})
+		v.LeftOut = append(v.LeftOut, leftOutView{plain(o.Key), plain(string(o.Reason)), plain(cmp.Or(o.Index, "-")), ago(o.Since, at), plain(text)})
 	}
 	var more []string
 	if all, shown := i.Quarantine.Count(), uint64(len(v.LeftOut)); all > shown {
@@ -181,11 +182,4 @@ func newInformerView(i *status.Informer, r row, at time.Time) informerView {
 		v.More = "And " + strings.Join(more, ", ") + " more, not shown."
 	}
 	return v
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

@@ -357,7 +357,8 @@ var ofSource = []table{
 	}},
 	{"internal/namespaces", "dynamicinformer", []mutant{
 		{"a namespace that is deleted stays in the set", "selected.Delete", drop("delete(s.terminating, name)")},
-		{"an object of a deleted namespace has moved", "selected.Delete", replace("gone || !s.exists(name, namespace.GetUID())", "gone")},
+		{"an object of a deleted namespace has moved", "selected.Delete", replace("!s.exists(name, namespace.GetUID())", "false")},
+		{"the objects of a terminating namespace that loses its label are deleted", "exists", replace("object.GetUID() == uid", "object.GetUID() == uid && object.GetDeletionTimestamp() == nil")},
 		{"after a failed request, a namespace is gone", "exists", replace("err != nil", "false")},
 		{"after a failed request, a namespace exists", "exists", replace("apierrors.IsForbidden(err)", "true")},
 		{"all namespaces are selected", "follow", drop("opts.LabelSelector = selector")},

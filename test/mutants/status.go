@@ -26,6 +26,10 @@ var ofStatus = []table{
 		{"the number of stored responses has no limit", "answers.store", always("len(a.stored) < answersAtMost")},
 		{"the number of handlers on a page has no limit", "bounded", replace(
 			"i.Handlers, i.MoreHandlers = i.Handlers[:b.items:b.items], more", "i.Handlers, i.MoreHandlers = i.Handlers, 0*more")},
+		{"the number of namespaces on a page has no limit", "boundedNamespaces", never("*left == 0")},
+		{"namespaces that fail are cut as others", "boundedNamespaces", drop("left = &failing")},
+		{"the error of a namespace has any length", "boundedNamespaces", drop("last.Err = clipError(last.Err, objectText)")},
+		{"namespaces that are cut are not counted", "boundedNamespaces", drop("more.Add(&all[n])")},
 		{"the number of left out objects on a page has no limit", "bounded", replace("min(len(i.Quarantine.Objects), b.items)", "len(i.Quarantine.Objects)")},
 		{"the error of a left out object has any length", "bounded", replace("clipError(o.Err, objectText)", "o.Err")},
 		{"a page does not count the left out objects that it does not show", "newInformerView", never("all > shown")},
@@ -78,7 +82,8 @@ var ofStatus = []table{
 	{"metrics", "metrics", []mutant{
 		{"a collector without a factory panics", "collector.Collect", never("c.factory == nil")},
 		{"objects that are left out are not counted", "resource.add", replace("r.fail(reason, objects)", "r.fail(reason, 0*objects)")},
-		{"counters decrease with the end of an informer", "past.pass", drop("next.ended.add(traffic)")},
+		{"counters decrease with the end of an informer", "past.pass", drop("next.ended.join(&last)")},
+		{"the number of moved objects decreases with the end of an informer", "counts.join", drop("c.moved += other.moved")},
 		{"counters of an informer that has ended are kept", "past.pass", drop("if !goesOn { next.ended = counts{} }")},
 	}},
 	{"internal/objectlister", "lister", []mutant{
