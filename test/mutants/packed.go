@@ -83,7 +83,6 @@ var ofPacked = []table{
 		{"any function of the namespace index gets packed objects", "isOfNamespaces", replace("reflect.ValueOf(cache.MetaNamespaceIndexFunc)", "reflect.ValueOf(function)")},
 		{"the index of namespaces unpacks objects", "isOfNamespaces", replace("reflect.ValueOf(cache.MetaNamespaceIndexFunc)", "reflect.ValueOf(isOfNamespaces)")},
 		{"what a program stores is not packed", "packedIndexer.packed", drop("return i.packing.Pack(object)")},
-		{"an informer that is run twice and ended once has no check of its dictionary", "packing.run", drop("defer func() { <-p.turn }()")},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
 		{"readers get packed objects", "packing.unpacked", drop("return object.Unstructured()")},
