@@ -121,9 +121,9 @@ func TestPackedCaches_ObjectThatDoesNotFit(t *testing.T) {
 	})
 }
 
-// resize sets the size of a widget in ns.
-func (w *world) resize(name string, size int64) {
-	object, err := w.Resource(widgets).Namespace("ns").Get(w.ctx, name, metav1.GetOptions{})
+// resize sets the size of the widget ns/a.
+func (w *world) resize(size int64) {
+	object, err := w.Resource(widgets).Namespace("ns").Get(w.ctx, "a", metav1.GetOptions{})
 	if err != nil {
 		panic(err)
 	}
@@ -149,14 +149,14 @@ func TestPackedCaches_ObjectThatDoesNotFitAnyMore(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.create(widgets, "ns", "a", 1)
-		w.resize("a", 1<<40)
-		w.resize("a", 1<<41)
+		w.resize(1<<40)
+		w.resize(1<<41)
 		if diff := cmp.Diff([]string{"add *controllerruntime.Widget ns/a"}, got.take()); diff != "" {
 			t.Error(diff)
 		}
-		w.resize("a", 2)
-		w.resize("a", 3)
-		w.resize("a", 1<<40)
+		w.resize(2)
+		w.resize(3)
+		w.resize(1<<40)
 		if err := w.Resource(widgets).Namespace("ns").Delete(w.ctx, "a", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestPackedCaches_ObjectThatMoves(t *testing.T) {
 	in(t, served{widgetType}, cache.Options{}, []Option{WithPackedCaches()}, func(w *world) {
 		i := w.informer(&Widget{}).(*view).informer
 		cached := func(size int64) *packed.Object {
-			w.resize("a", size)
+			w.resize(size)
 			object, _, err := i.store.GetByKey("ns/a")
 			if err != nil {
 				t.Fatal(err)

@@ -208,9 +208,9 @@ func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Tim
 		d, known := old[res.GVR]
 		if !known {
 			k.lastReason = now
-		}
-		if !known && !k.failed(group.name) {
-			d.since = now
+			if !k.failed(group.name) {
+				d.since = now
+			}
 		}
 		if d.over {
 			delete(k.doubted, res.GVR)

@@ -224,9 +224,10 @@ func TestTyped_KeepsNoEarlierObjects(t *testing.T) {
 	indexer := newIndexer(t, newBlock(t, "ns", "a", "1", `{"sequence":1}`))
 	typed := lister.NewTyped[*block](indexer, widgets)
 	get(t, typed, "ns/a")
-	cached, _, _ := indexer.GetByKey("ns/a")
-	earlier := weak.Make(cached.(*unstructured.Unstructured))
-	cached = nil
+	earlier := func() weak.Pointer[unstructured.Unstructured] {
+		cached, _, _ := indexer.GetByKey("ns/a")
+		return weak.Make(cached.(*unstructured.Unstructured))
+	}()
 	update(t, indexer, newBlock(t, "ns", "a", "2", `{"sequence":2}`))
 	runtime.GC()
 	if earlier.Value() != nil {

@@ -262,11 +262,10 @@ func (s *resumableWatch) passDeletion(ctx context.Context, event watch.Event, ow
 	case !there && (rejected || s.transform.isSet()): // the object was left out
 		return s.skip(id.version)
 	case there && (old.uid == "" || id.uid == "" || old.same(id)), versionless(id.version):
-	case there && s.isSucceeded(key, own, id):
-		return s.skip(id.version)
-	case there && !s.delete(ctx, []string{key}, nil):
-		return false
 	default:
+		if there && !s.isSucceeded(key, own, id) && !s.delete(ctx, []string{key}, nil) {
+			return false
+		}
 		return s.skip(id.version)
 	}
 	event.Object = object

@@ -291,7 +291,7 @@ func TestNamespaces_Polling(t *testing.T) {
 			cluster.Intercept(failing("watch", apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch"), 0))
 		}, "m", "n")
 		s.setColorIn("m", "blue")
-		s.removeIn("n", "b")
+		s.removeInN("b")
 		s.set.Set("m", "n", "other")
 		time.Sleep(2 * time.Minute)
 		s.expect("after a list", "delete b red", "add a red", "add b red", "update a red to a blue")
@@ -349,7 +349,7 @@ func TestNamespaces_ExpiredWatchOfOne(t *testing.T) {
 		s.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
 			if req.Verb == "watch" && req.Namespace == "n" && expired.Add(1) == 1 {
 				s.setColorIn("n", "blue")             //nolint:contextcheck // the context of the test
-				s.removeIn("n", "b")                  //nolint:contextcheck // the context of the test
+				s.removeInN("b")                  //nolint:contextcheck // the context of the test
 				create(t, s.cluster, "n", "c", "red") //nolint:contextcheck // the context of the test
 				return apierrors.NewResourceExpired("too old")
 			}
@@ -601,7 +601,7 @@ func TestNamespaces_OneFailsWhenAllAreListedAgain(t *testing.T) {
 		s.expect("meanwhile")
 		s.checkKeys("meanwhile", "m/a", "m/b", "n/a", "n/b")
 		s.cluster.Intercept(nil)
-		s.removeIn("n", "b")
+		s.removeInN("b")
 		time.Sleep(36 * time.Second)
 		s.expect("allowed:", "delete b red")
 	})
@@ -731,8 +731,8 @@ func (s *testSet) setColorIn(namespace, color string) {
 	}
 }
 
-func (s *testSet) removeIn(namespace, name string) {
-	if err := s.cluster.Resource(widgets).Namespace(namespace).Delete(s.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+func (s *testSet) removeInN(name string) {
+	if err := s.cluster.Resource(widgets).Namespace("n").Delete(s.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -65,8 +65,8 @@ func TestNamespaces_OneFailsInSeveralPolls(t *testing.T) {
 		}
 		refuse(cluster, nil)
 		s := testSet{testInformer: &testInformer{t: t, cluster: cluster}}
-		s.removeIn("n", "good")
-		s.removeIn("n", "bad")
+		s.removeInN("good")
+		s.removeInN("bad")
 		time.Sleep(67 * time.Second)
 		check("after a poll of both", 1, "all/moved-m")
 		src.SetNamespaces("n")

@@ -27,7 +27,7 @@ var ofShard = []table{
 		{"shard: lost objects count as deleted", "resumableWatch.passSlots", drop("left[key] = true")},
 		{"shard: the first list does not wait for slots", "gate.awaitSlots", always("g.cfg.Shard == nil || g.slots.Swap(true)")},
 		{"shard: an object that was created again is updated", "resumableWatch.passSlots", never("s.known.hasOther(key, content.items[key].identity) && !slices.Contains(keys, key)")},
-		{"shard: an earlier event deletes a later object", "resumableWatch.passDeletion", never("there && s.isSucceeded(key, own, id)")},
+		{"shard: an earlier event deletes a later object", "resumableWatch.passDeletion", always("!s.isSucceeded(key, own, id)")},
 		{"shard: an earlier event replaces a later object", "resumableWatch.passObject", never("!initial && s.isSucceeded(key, own, id)")},
 		{"shard: a list that can't be passed on is repeated without a pause", "splice.apply", drop("s.pace.failed(time.Now(), err)")},
 		{"shard: the failure of a list that was given up stays", "splice.stop", never("s.gain.failed.Load()")},
