@@ -149,14 +149,14 @@ func TestPackedCaches_ObjectThatDoesNotFitAnyMore(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.create(widgets, "ns", "a", 1)
-		w.resize(1<<40)
-		w.resize(1<<41)
+		w.resize(1 << 40)
+		w.resize(1 << 41)
 		if diff := cmp.Diff([]string{"add *controllerruntime.Widget ns/a"}, got.take()); diff != "" {
 			t.Error(diff)
 		}
 		w.resize(2)
 		w.resize(3)
-		w.resize(1<<40)
+		w.resize(1 << 40)
 		if err := w.Resource(widgets).Namespace("ns").Delete(w.ctx, "a", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

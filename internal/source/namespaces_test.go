@@ -349,7 +349,7 @@ func TestNamespaces_ExpiredWatchOfOne(t *testing.T) {
 		s.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
 			if req.Verb == "watch" && req.Namespace == "n" && expired.Add(1) == 1 {
 				s.setColorIn("n", "blue")             //nolint:contextcheck // the context of the test
-				s.removeInN("b")                  //nolint:contextcheck // the context of the test
+				s.removeInN("b")                      //nolint:contextcheck // the context of the test
 				create(t, s.cluster, "n", "c", "red") //nolint:contextcheck // the context of the test
 				return apierrors.NewResourceExpired("too old")
 			}
