@@ -83,8 +83,9 @@ func (l *stateLog) isNew(namespace string, reason status.Reason) bool {
 func (l *stateLog) wrote(namespace string, reason status.Reason) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.episodeLocked(namespace, reason)
-	e.written = append(e.written, reason)
+	if e := l.episodeLocked(namespace, reason); !slices.Contains(e.written, reason) {
+		e.written = append(e.written, reason)
+	}
 }
 
 // retried logs a failed list or watch that will be retried. If other namespaces of a set do not fail, namespace is the one that does.

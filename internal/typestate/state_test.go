@@ -591,3 +591,14 @@ func TestState_AnotherTypeWithTheNameIsAnotherGeneration(t *testing.T) {
 		t.Errorf("generation %d of %v", got.Generation, got.GVR)
 	}
 }
+
+// A type may be gone for days, and each answer of discovery says so.
+func TestLog_AReasonIsStoredOnce(t *testing.T) {
+	var log stateLog
+	for range 10 {
+		log.vanished(status.ReasonNotFound, discovery.Evidence{})
+	}
+	if got := log.failing[""].written; len(got) != 1 {
+		t.Errorf("stored: %v", got)
+	}
+}
