@@ -167,7 +167,7 @@ func (k *knowledge) endDoubts(now time.Time) {
 		_, listed := k.docVersions[gv] // also if it is stale
 		awaited := k.backing(gv) == BackingAggregated && !k.dropped[gv] && !listed
 		switch {
-		case k.failed(gvr.Group):
+		case k.failed(gvr.GroupResource()):
 			continue // the document has the last known resources
 		case d.since.IsZero():
 			d.since = now
@@ -181,12 +181,14 @@ func (k *knowledge) endDoubts(now time.Time) {
 	}
 }
 
-// failed reports whether the last document lacks the response of a group's root.
-func (k *knowledge) failed(group string) bool {
-	if group == "" {
-		return k.doc.core.err != nil
+// failed reports whether the last document can't show that gr is not served: it lacks the response of the
+// group's root, or the resources of a version of the group.
+func (k *knowledge) failed(gr schema.GroupResource) bool {
+	root := k.doc.named
+	if gr.Group == "" {
+		root = k.doc.core
 	}
-	return k.doc.named.err != nil
+	return root.err != nil || !k.lists(gr) && slices.ContainsFunc(k.docs[gr.Group].versions, func(v versionDoc) bool { return v.err != nil })
 }
 
 // endDeletions removes the deleted CRDs whose resources documents can't list any more. The last document

@@ -184,10 +184,11 @@ func (k *knowledge) withDefinitions(view *groupView, now time.Time) {
 // withDoubted adds the resources of before that no source has any more, unless there is evidence that
 // they are removed.
 func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Time) {
-	listed := map[schema.GroupVersionResource]bool{}
+	listed, believed := map[schema.GroupVersionResource]bool{}, map[schema.GroupResource]bool{}
 	for _, version := range group.versions {
 		for i := range version.resources {
-			listed[version.resources[i].GVR] = true
+			gvr := version.resources[i].GVR
+			listed[gvr], believed[gvr.GroupResource()] = true, true
 		}
 	}
 	old := k.doubted
@@ -208,11 +209,11 @@ func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Tim
 		d, known := old[res.GVR]
 		if !known {
 			k.lastReason = now
-			if !k.failed(group.name) {
+			if !k.failed(res.GVR.GroupResource()) {
 				d.since = now
 			}
 		}
-		if d.over {
+		if gr := res.GVR.GroupResource(); d.over && (believed[gr] || !k.lists(gr)) {
 			delete(k.doubted, res.GVR)
 			continue
 		}

@@ -139,6 +139,33 @@ func TestRun_ACRDThatIsDeletedBetweenRunsIsDoubted(t *testing.T) {
 	})
 }
 
+// CRDs are forbidden, and a type changes to a version that can't be read, or whose APIService is not known yet.
+func TestRun_ATypeThatMayHaveAnotherVersionStays(t *testing.T) {
+	for name, fail := range map[string]func(w *memoryServer){
+		"document": func(w *memoryServer) { w.legacy, w.fault["version"] = true, "500" },
+		"APIService": func(w *memoryServer) { clear(w.apis.streams) }, // they have no events any more
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				next, _ := started(t, w, r, func() {
+					w.fault["crds.list"] = "403"
+					w.setCRD(gadget("v2"))
+				})
+				w.update(func() {
+					fail(w)
+					w.setCRD(gadget("v1"))
+				})
+				sleep(time.Minute)
+				wantEvents(t, next)
+				w.update(func() { clear(w.fault) })
+				sleep(5 * time.Minute)
+				wantEvents(t, next, "Changed gadgets.v1.example.org [Versions]")
+			})
+		})
+	}
+}
+
 // Only a timeout ends a request that hangs.
 func TestRun_AWatchWithoutAResponseEnds(t *testing.T) {
 	for _, class := range []string{"crds.watch", "apis.watch"} {

@@ -128,7 +128,9 @@ var ofDiscovery = []table{
 		{"an APIService that is gone needs two answers", "knowledge.dismissed", within(
 			"k.dropped[gv]", replace("true", "false"))},
 		{"a deleted CRD comes back with a document", "knowledge.believes", always("state.gone == nil")},
-		{"a failed root is the first of two documents that leave a type out", "knowledge.withDoubted", always("!k.failed(group.name)")},
+		{"a failed root is the first of two documents that leave a type out", "knowledge.withDoubted", always("!k.failed(res.GVR.GroupResource())")},
+		{"a version that can't be read does not have the type", "knowledge.failed", never("v.err != nil")},
+		{"a document with the type in a version without an APIService is the second one that leaves it out", "knowledge.withDoubted", always("!k.lists(gr)")},
 		{"a type is removed by the first document that leaves it out", "knowledge.withDoubted", always("d.over")},
 		{"the group version of an APIService without a document is reported as not served", "knowledge.withAPIServices", always(
 			"listed || item.backing() != BackingAggregated")},
