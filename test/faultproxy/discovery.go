@@ -32,10 +32,11 @@ func StaleGroup(group string) Fault {
 }
 
 // StaleDiscovery returns a fault that simulates a server whose discovery does not change any
-// more: requests for discovery documents get the documents of the moment of the injection,
-// and 404 for groups and versions that did not exist then. Inject requests these documents,
-// from the faults that are injected later and the server, and waits for them. Requests for
-// other paths pass. If the server did not respond, requests for the documents get 503.
+// more: requests for discovery documents get the responses of the moment of the injection,
+// errors included, and 404 for groups and versions that did not exist then. Inject requests
+// these documents, from the faults that are injected later and the server, and waits for
+// them. Requests for other paths pass. A document without a response, and all documents
+// below a root that could not be read, get 503.
 func StaleDiscovery() Fault {
 	return func(next http.Handler) http.Handler {
 		kept := crawl(next)
@@ -51,13 +52,14 @@ func StaleDiscovery() Fault {
 			if strings.Contains(legible(r).Header.Get("Accept"), "g=apidiscovery.k8s.io") && kept[path+aggregated] != nil {
 				doc = kept[path+aggregated]
 			}
+			root, _, _ := strings.Cut(path[1:], "/")
 			switch {
-			case kept["/apis"] == nil:
-				failure(http.StatusServiceUnavailable).ServeHTTP(w, r)
-			case doc == nil:
+			case doc != nil:
+				doc.send(w, req.IfNoneMatch)
+			case kept["/"+root].code == http.StatusOK:
 				failure(http.StatusNotFound).ServeHTTP(w, r)
 			default:
-				doc.send(w, req.IfNoneMatch)
+				failure(http.StatusServiceUnavailable).ServeHTTP(w, r)
 			}
 		})
 	}
@@ -88,9 +90,11 @@ func crawl(server http.Handler) map[string]*document {
 		r.Header.Set("Accept", accept)
 		r.Header.Set("Accept-Encoding", "identity")
 		defer func() {
-			if recover() == nil && doc.code == http.StatusOK { // a panic ends a response
-				documents[key] = doc
+			if recover() != nil { // a panic ends a response
+				doc = &document{header: http.Header{}}
+				failure(http.StatusServiceUnavailable).ServeHTTP(doc, r)
 			}
+			documents[key] = doc
 		}()
 		server.ServeHTTP(doc, r)
 		_ = json.Unmarshal(doc.body.Bytes(), &list) // the documents of other kinds have neither field

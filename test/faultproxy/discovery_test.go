@@ -250,6 +250,31 @@ func TestStaleDiscovery_KeepsTheDocuments(t *testing.T) {
 	}
 }
 
+// A group may have a server that is down.
+func TestStaleDiscovery_KeepsErrors(t *testing.T) {
+	proxy, client := serveBy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api":
+			w.WriteHeader(http.StatusForbidden)
+		case "/apis":
+			_, _ = io.WriteString(w, `{"groups":[{"name":"a","versions":[{"groupVersion":"a/v1"},{"groupVersion":"a/v2"}]}]}`)
+		case "/apis/a/v1":
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case "/apis/a/v2":
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	proxy.Inject(nil, faultproxy.StaleDiscovery())
+	for path, want := range map[string]int{
+		"/api": http.StatusForbidden, "/api/v1": http.StatusServiceUnavailable, "/apis": http.StatusOK, "/apis/a": http.StatusOK,
+		"/apis/a/v1": http.StatusServiceUnavailable, "/apis/a/v2": http.StatusBadGateway, "/apis/b": http.StatusNotFound,
+	} {
+		if got := fetch(t, client, proxy.URL()+path); got.code != want {
+			t.Errorf("%s: %d, want %d", path, got.code, want)
+		}
+	}
+}
+
 func TestStaleDiscovery_IsUnavailableWithoutDocuments(t *testing.T) {
 	proxy, client := serveDiscovery(t)
 	dead := faultproxy.StaleDiscovery()(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))

@@ -19,15 +19,20 @@ import (
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// installPoll is the interval between two checks of a CRD's status.
-const installPoll = 25 * time.Millisecond
+// installPoll is the interval between two checks of a CRD's status. Rejected is how long
+// the status must say that the names are not accepted: it may be that of an earlier
+// spec, or of a moment when another CRD had the names.
+const (
+	installPoll = 25 * time.Millisecond
+	rejected    = 2 * time.Second
+)
 
 // InstallCRDs applies crds and waits until each is Established, and each of its served
 // versions can be listed and is in the discovery documents, in which a busy server has it
 // later. This takes up to a second, since the first requests of a new type get 429. It
 // updates an existing CRD. If a CRD is being deleted, it waits until the CRD is gone, and
-// creates it again. It returns an error when ctx ends, or at once if a CRD is invalid or
-// another CRD has its names; earlier CRDs are installed then.
+// creates it again. It returns an error when ctx ends, at once if a CRD is invalid, or if
+// another CRD has had its names for two seconds; earlier CRDs are installed then.
 //
 // Objects can be created at once. Without InstallCRDs, an API server delays creations for
 // two seconds after a CRD is Established; InstallCRDs sets an earlier time in that
@@ -144,14 +149,19 @@ func (i *installer) waitNotTerminating(ctx context.Context, name string) error {
 
 // waitEstablished waits until the CRD called name is Established, and returns it.
 func (i *installer) waitEstablished(ctx context.Context, name string) (crd *unstructured.Unstructured, err error) {
+	accepted := time.Now() // when the names may have been accepted last
 	err = poll(ctx, func() (done bool, err error) {
 		crd, err = i.crds.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
 		if status, message := condition(crd, "NamesAccepted"); status == "False" {
-			return false, fmt.Errorf("names not accepted: %s", message)
+			if time.Since(accepted) > rejected {
+				err = fmt.Errorf("names not accepted: %s", message)
+			}
+			return false, err
 		}
+		accepted = time.Now()
 		status, _ := condition(crd, "Established")
 		return status == "True", nil
 	})

@@ -263,6 +263,13 @@ func TestInstallCRDs_ErrorsHaveTheReason(t *testing.T) {
 	if err := server.InstallCRDs(t.Context(), taken); err == nil || !strings.Contains(err.Error(), "names not accepted") {
 		t.Errorf("CRD with the kind of another CRD: %v", err)
 	}
+	names["kind"], names["listKind"] = "Gadget", "GadgetList"
+	if err := unstructured.SetNestedMap(taken.Object, names, "spec", "names"); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.InstallCRDs(t.Context(), taken); err != nil {
+		t.Errorf("with names of its own: %v", err)
+	}
 }
 
 // A deletion ends after that of the objects.
