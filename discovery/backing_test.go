@@ -158,6 +158,27 @@ func TestEvidence_CRDsThatDocumentsListAreNotAbsent(t *testing.T) {
 	}
 }
 
+// A document that has never been read may list CRDs.
+func TestEvidence_CRDsThatADocumentMayListAreNotAbsent(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		w.update(func() {
+			w.legacy = true
+			w.setCRD(gadget("v1"))
+			w.fault["crds.list"], w.fault["version"] = "404", "500 of /apis/apiextensions.k8s.io/v1"
+		})
+		sleep(3 * time.Second)
+		runFor(t, r)
+		sleep(5 * time.Minute)
+		if res, err := r.ResolveGVR(t.Context(), gadgets); err != nil || res.Backing == discovery.BackingBuiltIn {
+			t.Errorf("%q, %v", res.Backing, err)
+		}
+		if s := r.Status(); s.CRDs.State != discovery.SourceFailing {
+			t.Errorf("CRDs are %s", s.CRDs.State)
+		}
+	})
+}
+
 // The first documents of a server that starts may lack CRDs, too. What was concluded from them ends with the next documents.
 func TestEvidence_CRDsThatDocumentsListLaterWereNotAbsent(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {

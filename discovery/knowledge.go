@@ -188,7 +188,12 @@ func (k *knowledge) failed(gr schema.GroupResource) bool {
 	if gr.Group == "" {
 		root = k.doc.core
 	}
-	return root.err != nil || !k.lists(gr) && slices.ContainsFunc(k.docs[gr.Group].versions, func(v versionDoc) bool { return v.err != nil })
+	return root.err != nil || k.illegible(gr)
+}
+
+// illegible reports whether gr may be in a version of its group that could not be read.
+func (k *knowledge) illegible(gr schema.GroupResource) bool {
+	return !k.lists(gr) && slices.ContainsFunc(k.docs[gr.Group].versions, func(v versionDoc) bool { return v.err != nil })
 }
 
 // endDeletions removes the deleted CRDs whose resources documents can't list any more. The last document

@@ -261,9 +261,10 @@ func (l *live) recalls(src source) bool {
 }
 
 // refutesAbsence reports whether the server may have the resource of a source, though it has responded NotFound: the last document lists
-// the resource, or lacks the named groups. Before the first document, the response is not refuted, and has no effect.
+// the resource, lacks the named groups, or lacks resources of the group. Before the first document, the response is not refuted, and has no effect.
 func (k *knowledge) refutesAbsence(src source) bool {
-	return k.doc != nil && k.namedAt == 0 || k.lists(src.resource.GroupResource())
+	gr := src.resource.GroupResource()
+	return k.doc != nil && k.namedAt == 0 || k.lists(gr) || k.illegible(gr)
 }
 
 // refuteAbsencesLocked ends the belief that the server does not have the resource of a source, if the last document refutes it: the

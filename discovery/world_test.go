@@ -466,6 +466,12 @@ func (w *memoryServer) RoundTrip(req *http.Request) (*http.Response, error) {
 			f = ""
 		}
 	}
+	if code, path, only := strings.Cut(f, " of "); only {
+		f = ""
+		if path == req.URL.Path {
+			f = code
+		}
+	}
 	if f == "replica404" {
 		f = []string{"", "404"}[w.turn%2]
 		w.turn++

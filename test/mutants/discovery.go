@@ -10,6 +10,7 @@ var ofDiscovery = []table{
 		{"absent: documents do not tell that a list should be found", "metadataWatch.settle", always("w.served == nil")},
 		{"absent: documents that come later do not tell that a list should be found", "live.refuteAbsencesLocked", always("!*src.absent")},
 		{"absent: documents without named groups tell that there are no CRDs", "knowledge.refutesAbsence", never("k.doc != nil && k.namedAt == 0")},
+		{"absent: a document that can't be read does not list CRDs", "knowledge.refutesAbsence", never("k.illegible(gr)")},
 		{"absent: the CRDs of the narrow run are deleted if a list is not found", "live.recalls", never("len(l.knowledge.before) > 0")},
 		{"absent: CRDs that documents list may be complete", "source.enter", replace("*s.rule && !absent", "*s.rule && (absent || !absent)")},
 		{"absent: types that were taken for built in stay so", "live.refuteAbsencesLocked", replace("l.knowledge.all, l.knowledge.builtIn = true, nil", "l.knowledge.all = true")},
@@ -129,7 +130,7 @@ var ofDiscovery = []table{
 			"k.dropped[gv]", replace("true", "false"))},
 		{"a deleted CRD comes back with a document", "knowledge.believes", always("state.gone == nil")},
 		{"a failed root is the first of two documents that leave a type out", "knowledge.withDoubted", always("!k.failed(res.GVR.GroupResource())")},
-		{"a version that can't be read does not have the type", "knowledge.failed", never("v.err != nil")},
+		{"a version that can't be read does not have the type", "knowledge.illegible", never("v.err != nil")},
 		{"a document with the type in a version without an APIService is the second one that leaves it out", "knowledge.withDoubted", always("!k.lists(gr)")},
 		{"a type is removed by the first document that leaves it out", "knowledge.withDoubted", always("d.over")},
 		{"the group version of an APIService without a document is reported as not served", "knowledge.withAPIServices", always(
