@@ -30,7 +30,7 @@ import (
 // returns are copies, unless UnsafeDisableDeepCopy is set; objects in handlers and index functions are shared and read-only.
 type Cache struct {
 	factory    *dynamicinformer.Factory
-	made       *maker // creates the informers instead of the factory; nil: none
+	made       *maker // creates the informers instead of the factory, except those of absent kinds; nil: none
 	settings   *settings.Settings
 	scheme     *runtime.Scheme
 	mapper     meta.RESTMapper
@@ -109,9 +109,7 @@ func (c *Cache) Start(ctx context.Context) error {
 		return errStarted
 	}
 	ctx = klog.NewContext(ctx, log.Log.WithName("controller-runtime").WithName("cache"))
-	if c.made == nil {
-		c.factory.Start(ctx)
-	}
+	c.factory.Start(ctx)
 	close(c.started)
 	<-ctx.Done()
 	close(c.ended)

@@ -37,7 +37,8 @@
 //     informer from syncing. With [WithPackedCaches], Get and List return an error instead.
 //
 // [Cache.Factory] is the factory, with its status page, health checks and leases. With cache.Options.NewInformer, informers are not those of
-// the factory, and have none of its properties.
+// the factory, and have none of its properties. With [WithAllowAbsent], those of kinds that are not served at their first use are still
+// those of the factory.
 //
 // The package does not write to the server.
 package controllerruntime

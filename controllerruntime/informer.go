@@ -148,9 +148,10 @@ func (c *Cache) get(ctx context.Context, gvk schema.GroupVersionKind, object run
 func (c *Cache) put(ctx context.Context, k key, object runtime.Object, w watch, done chan struct{}) (*informer, error) {
 	var i *informer
 	defer func() { c.keep(k, i, done) }() //nolint:contextcheck // an informer ends with the cache
+	object = emptyLike(object) // a program fills its own later
 	lease, err := c.acquire(ctx, k, object, w)
 	if err == nil {
-		i = c.newInformer(k, lease, emptyLike(object), &w) // a program fills object later
+		i = c.newInformer(k, lease, object, &w)
 		return i, nil
 	}
 	if ctx.Err() != nil {

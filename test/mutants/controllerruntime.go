@@ -13,6 +13,8 @@ var ofControllerRuntime = []table{
 		{"an absent kind keeps WaitForCacheSync waiting", "informer.settled", never("absent.Load() || i.hasSynced()")},
 		{"the end of a lease that others share does not end waits", "informer.awaitListedOrAbsent", replace("i.lease.Done()", "ctx.Done()")},
 		{"an absent kind is an error with WithAllowAbsent", "Cache.acquire", never("c.options.allowAbsent && meta.IsNoMatchError(err)")},
+		{"an absent kind is never read in a cache with NewInformer", "Cache.Start", drop("c.factory.Start(ctx)")},
+		{"an informer keeps the object of a call", "Cache.put", drop("object = emptyLike(object)")},
 		{"an absent kind is never synced", "informer.hasSynced", replace("i.cache.options.allowAbsent && isAbsent(i.lease.Status())", "false")},
 		{"the handler of an absent kind is never synced", "absentRegistration.HasSynced", replace("isAbsent(r.informer.lease.Status())", "false")},
 		{"the handler of an absent kind can't be removed", "view.RemoveEventHandler", drop("registration = wrapped.ResourceEventHandlerRegistration")},
