@@ -148,7 +148,7 @@ func (c *Cache) get(ctx context.Context, gvk schema.GroupVersionKind, object run
 func (c *Cache) put(ctx context.Context, k key, object runtime.Object, w watch, done chan struct{}) (*informer, error) {
 	var i *informer
 	defer func() { c.keep(k, i, done) }() //nolint:contextcheck // an informer ends with the cache
-	object = emptyLike(object) // a program fills its own later
+	object = emptyLike(object)            // a program fills its own later
 	lease, err := c.acquire(ctx, k, object, w)
 	if err == nil {
 		i = c.newInformer(k, lease, object, &w)

@@ -24,6 +24,7 @@ import (
 // store is the cache of an informer, as objects of one form.
 type store struct {
 	toolscache.Indexer                                  // of cached objects
+	functions          func() toolscache.Indexers       // the index functions of the program
 	packed             bool                             // cached objects are packed
 	decode             *gotype.Converter[client.Object] // from packed to structured objects or metadata; nil: unstructured
 	kindless           bool                             // decoded objects have no kind
@@ -36,13 +37,13 @@ func newStore(indexer toolscache.Indexer, as representation, example runtime.Obj
 		Packed() (toolscache.Indexer, func(any) any)
 	})
 	if !can {
-		return store{Indexer: indexer}
+		return store{Indexer: indexer, functions: indexer.GetIndexers}
 	}
 	cached, unpack := view.Packed()
 	if unpack == nil {
-		return store{Indexer: indexer}
+		return store{Indexer: indexer, functions: indexer.GetIndexers}
 	}
-	s := store{Indexer: cached, packed: true, kindless: as == asStructured, indexes: string(as) + "/"}
+	s := store{Indexer: cached, functions: indexer.GetIndexers, packed: true, kindless: as == asStructured, indexes: string(as) + "/"}
 	if as != asUnstructured {
 		s.decode = gotype.Of[client.Object]{Type: reflect.TypeOf(example)}.NewConverter()
 	}
@@ -86,13 +87,18 @@ func (s *store) decoded(object client.Object, err error) (runtime.Object, error)
 	return object, nil
 }
 
-// ofTree returns the object of an index function of a packed cache in the form of the store. It is read-only.
-func (s *store) ofTree(tree any) (any, error) {
-	object, is := tree.(*unstructured.Unstructured)
-	if !is || s.decode == nil {
-		return tree, nil
+// index returns function for cached objects, which a packed cache decodes for it.
+func (s *store) index(function toolscache.IndexFunc) toolscache.IndexFunc {
+	if !s.packed {
+		return function
 	}
-	return s.decoded(s.decode.Convert(object.DeepCopy().Object))
+	return func(cached any) ([]string, error) {
+		object, err := s.object(cached, true)
+		if err != nil {
+			return nil, err
+		}
+		return function(object)
+	}
 }
 
 // own returns a copy of object, unless shares is true.
@@ -216,25 +222,28 @@ func (s *store) byFields(terms fields.Requirements, namespace string) ([]any, er
 	if err != nil {
 		return nil, err
 	}
-	functions := s.GetIndexers()
+	functions := s.functions()
 	for _, term := range terms[1:] {
 		function, known := functions[s.indexes+indexName(term.Field)]
 		if !known && len(objects) > 0 {
 			return nil, fmt.Errorf("index with name %s does not exist", indexName(term.Field))
 		}
-		var failed error
-		objects = slices.DeleteFunc(objects, func(object any) bool {
-			values, err := function(object)
-			if err != nil {
-				failed = err
-			}
-			return !slices.Contains(values, indexValue(namespace, term.Value))
-		})
-		if failed != nil {
-			return nil, failed
-		}
+		value := indexValue(namespace, term.Value)
+		objects = slices.DeleteFunc(objects, func(object any) bool { return !hasValue(function, object, value) })
 	}
 	return objects, nil
+}
+
+// hasValue reports whether function returns value for object. If function fails or panics, it has no value, as in the function's index.
+// The index itself may have another version of the object by now.
+func hasValue(function toolscache.IndexFunc, object any, value string) (has bool) {
+	defer func() {
+		if recover() != nil {
+			has = false
+		}
+	}()
+	values, err := function(object)
+	return err == nil && slices.Contains(values, value)
 }
 
 // indexName returns the name of the index of a field.

@@ -69,13 +69,7 @@ func (v *view) AddIndexers(indexers toolscache.Indexers) error {
 	}
 	own := make(toolscache.Indexers, len(indexers))
 	for name, function := range indexers {
-		own[s.indexes+name] = func(tree any) ([]string, error) {
-			object, err := s.ofTree(tree)
-			if err != nil {
-				return nil, err
-			}
-			return function(object)
-		}
+		own[s.indexes+name] = s.index(function)
 	}
 	return v.SharedIndexInformer.AddIndexers(own)
 }
