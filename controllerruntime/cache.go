@@ -45,6 +45,7 @@ type Cache struct {
 	mu        sync.RWMutex
 	begun     bool                  // Start has been called
 	informers map[key]*informer     // only put and RemoveInformer change it
+	removals  int                   // the number of informers that have been removed
 	adding    map[key]chan struct{} // closes when an informer has been added, or has failed
 }
 
@@ -307,16 +308,10 @@ func (c *Cache) informerOf(ctx context.Context, gvk schema.GroupVersionKind, obj
 	for _, opt := range opts {
 		opt(&o)
 	}
-	all, err := c.watchesOf(gvk)
+	blocks := c.isStarted() && (o.BlockUntilSynced == nil || *o.BlockUntilSynced)
+	all, parts, err := c.partsOf(ctx, gvk, object)
 	if err != nil {
 		return nil, err
-	}
-	blocks := c.isStarted() && (o.BlockUntilSynced == nil || *o.BlockUntilSynced)
-	parts := make(map[string]*informer, len(all.list))
-	for _, w := range all.list {
-		if parts[w.namespace], err = c.get(ctx, gvk, object, w, false); err != nil {
-			return nil, err
-		}
 	}
 	for _, i := range parts {
 		if !blocks {
@@ -332,8 +327,24 @@ func (c *Cache) informerOf(ctx context.Context, gvk schema.GroupVersionKind, obj
 	return &namespacesInformer{cache: c, parts: parts}, nil
 }
 
+// partsOf returns the watches of a kind, and the informer of each by its namespace. It does not wait until they have synced.
+func (c *Cache) partsOf(ctx context.Context, gvk schema.GroupVersionKind, object runtime.Object) (watches, map[string]*informer, error) {
+	all, err := c.watchesOf(gvk)
+	if err != nil {
+		return all, nil, err
+	}
+	parts := make(map[string]*informer, len(all.list))
+	for _, w := range all.list {
+		if parts[w.namespace], err = c.get(ctx, gvk, object, w, false); err != nil {
+			return all, nil, err
+		}
+	}
+	return all, parts, nil
+}
+
 // RemoveInformer implements cache.Informers. It releases the informer for the form of object. After it returns, no call of its handlers begins.
-// Its requests end and its memory is freed, unless another form or a lease uses the same informer. It does not block.
+// Its requests end and its memory is freed, unless another form or a lease uses the same informer. Then its indexes stay until that informer
+// ends, and their functions are called, but reads do not use them: a field must be indexed again, and may be. It does not block.
 func (c *Cache) RemoveInformer(_ context.Context, object client.Object) error {
 	gvk, err := apiutil.GVKForObject(object, c.scheme)
 	if err != nil {
@@ -345,6 +356,7 @@ func (c *Cache) RemoveInformer(_ context.Context, object client.Object) error {
 		if k.gvk == gvk && k.form == representationOf(object) {
 			removed = append(removed, i)
 			delete(c.informers, k)
+			c.removals++
 		}
 	}
 	c.mu.Unlock()
@@ -356,9 +368,18 @@ func (c *Cache) RemoveInformer(_ context.Context, object client.Object) error {
 
 // IndexField implements client.FieldIndexer. It does not wait for the informer.
 func (c *Cache) IndexField(ctx context.Context, object client.Object, field string, values client.IndexerFunc) error {
-	i, err := c.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	gvk, err := apiutil.GVKForObject(object, c.scheme)
 	if err != nil {
 		return err
 	}
-	return i.AddIndexers(indexersOf(field, values))
+	_, parts, err := c.partsOf(ctx, gvk, object)
+	if err != nil {
+		return err
+	}
+	for _, i := range parts {
+		if err := i.addIndexers(indexersOf(field, values)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,9 +1,13 @@
 package controllerruntime
 
 import (
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -17,6 +21,17 @@ func (w *world) index(object client.Object, field string, values client.IndexerF
 	if err := w.cache.IndexField(w.ctx, object, field, values); err != nil {
 		w.Fatal(err)
 	}
+}
+
+// count returns how many objects of the kind and form of object have a value of a field.
+func (w *world) count(object client.Object, field, value string) (int, error) {
+	var list client.ObjectList = &WidgetList{}
+	if representationOf(object) == asUnstructured {
+		list = &unstructured.UnstructuredList{}
+		list.GetObjectKind().SetGroupVersionKind(widgetKind.GroupVersion().WithKind("WidgetList"))
+	}
+	err := w.cache.List(w.within(), list, client.MatchingFields{field: value})
+	return meta.LenList(list), err
 }
 
 // frail is an index function that panics for the object b.
@@ -62,6 +77,39 @@ func TestList_FieldsWhileAnIndexIsAdded(t *testing.T) {
 				}
 				if err := <-added; err != nil {
 					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// After RemoveInformer, a field can be indexed again with another function, also if another form or a lease keeps the informer.
+func TestIndexField_AgainAfterRemoveInformer(t *testing.T) {
+	for name, object := range map[string]client.Object{"default": newUnstructured(widgetKind), "packed": &Widget{}} {
+		t.Run(name, func(t *testing.T) {
+			in(t, served{widgetType}, cache.Options{}, caches[name], func(w *world) {
+				w.create(widgets, "ns", "a", 1)
+				other := w.acquire()
+				defer other.Release()
+				w.index(object, "size", bySize)
+				if err := w.cache.IndexField(w.ctx, object, "size", bySize); err == nil || !strings.Contains(err.Error(), "indexer conflict") {
+					t.Errorf("a second index of a field: %v", err)
+				}
+				if err := w.cache.RemoveInformer(w.ctx, object); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if _, err := w.count(object, "size", "1"); err == nil {
+					t.Error("the new informer has the index of the removed one")
+				}
+				w.index(object, "size", func(client.Object) []string { return []string{"new"} })
+				for value, want := range map[string]int{"1": 0, "new": 1} {
+					if got, err := w.count(object, "size", value); err != nil || got != want {
+						t.Errorf("size=%s: %d objects, want %d: %v", value, got, want, err)
+					}
+				}
+				if n := len(w.Requests("watch", widgets)); n != 1 {
+					t.Errorf("%d watches: the informer was not shared", n)
 				}
 			})
 		})

@@ -247,16 +247,32 @@ func withKind(gvk schema.GroupVersionKind, next toolscache.TransformFunc) toolsc
 	}
 }
 
+// newInformer returns the informer for lease. If informers have been removed, its indexes have a number before their names: the indexes of a
+// removed informer stay if its lease was not the last one, since client-go can't remove an index.
 func (c *Cache) newInformer(k key, lease lease, object runtime.Object, w *watch) *informer {
 	i := &informer{
 		key: k, cache: c, lease: lease, example: object, view: lease.Informer(),
 		store:  newStore(lease.Informer().GetIndexer(), k.form, object),
 		shares: w.config.UnsafeDisableDeepCopy != nil && *w.config.UnsafeDisableDeepCopy,
 	}
+	c.mu.RLock()
+	if c.removals > 0 {
+		i.store.indexes = fmt.Sprintf("%d/%s", c.removals, i.store.indexes)
+	}
+	c.mu.RUnlock()
 	if i.store.packed || c.options.allowAbsent {
 		i.view = &view{SharedIndexInformer: lease.Informer(), informer: i}
 	}
 	return i
+}
+
+// addIndexers adds indexers under the names that reads use.
+func (i *informer) addIndexers(indexers toolscache.Indexers) error {
+	own := make(toolscache.Indexers, len(indexers))
+	for name, function := range indexers {
+		own[i.store.indexes+name] = i.store.index(function)
+	}
+	return i.lease.Informer().AddIndexers(own)
 }
 
 // hasSynced reports whether the informer has listed its kind once, or the kind may be absent and is.

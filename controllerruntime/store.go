@@ -28,7 +28,7 @@ type store struct {
 	packed             bool                             // cached objects are packed
 	decode             *gotype.Converter[client.Object] // from packed to structured objects or metadata; nil: unstructured
 	kindless           bool                             // decoded objects have no kind
-	indexes            string                           // precedes the names of indexes: the forms of a packed cache have their own
+	indexes            string                           // precedes the names of indexes: the forms of a packed cache have their own, and so has an informer after a removed one
 }
 
 // newStore returns the store of indexer, for objects in that form, of which example is one.

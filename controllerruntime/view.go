@@ -63,15 +63,10 @@ func (v *view) RemoveEventHandler(registration toolscache.ResourceEventHandlerRe
 
 // AddIndexers implements cache.Informer.
 func (v *view) AddIndexers(indexers toolscache.Indexers) error {
-	s := &v.informer.store
-	if !s.packed {
+	if !v.informer.store.packed {
 		return v.SharedIndexInformer.AddIndexers(indexers)
 	}
-	own := make(toolscache.Indexers, len(indexers))
-	for name, function := range indexers {
-		own[s.indexes+name] = s.index(function)
-	}
-	return v.SharedIndexInformer.AddIndexers(own)
+	return v.informer.addIndexers(indexers)
 }
 
 // HasSynced implements cache.Informer.

@@ -27,6 +27,7 @@ var ofControllerRuntime = []table{
 		{"further fields of a list have no effect", "hasValue", replace("slices.Contains(values, value)", "len(values) > 0")},
 		{"a list panics with an index function", "hasValue", never("recover() != nil")},
 		{"the forms of a packed cache have the same indexes", "newStore", drop(`indexes: string(as) + "/"`)},
+		{"a new informer has the indexes of a removed one", "Cache.newInformer", never("c.removals > 0")},
 		{"objects of a packed cache are shared", "own", replace("object.DeepCopyObject()", "object")},
 		{"a handler gets the update of an object that it does not know", "decoder.OnUpdate", always("was != nil && is != nil")},
 		{"a handler gets the addition of an object that it knows", "decoder.OnUpdate", drop("was = d.take(key)")},
