@@ -208,3 +208,50 @@ func TestPackedCaches_ObjectThatMoves(t *testing.T) {
 		}
 	})
 }
+
+// A handler gets the deletion of an object of which it has had a version, and of one that is not known.
+func TestPackedCaches_DeletionOfAnObjectWithUnknownState(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, []Option{WithPackedCaches()}, func(w *world) {
+		i := w.informer(&Widget{}).(*view).informer
+		cached := func(size int64) *packed.Object {
+			w.resize(size)
+			object, _, err := i.store.GetByKey("ns/a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return object.(*packed.Object)
+		}
+		w.create(widgets, "ns", "a", 0)
+		fits, no := cached(1), cached(1<<40)
+		deleted := "delete cache.DeletedFinalStateUnknown ns/a"
+		for name, tc := range map[string]struct {
+			before []*packed.Object
+			last   *packed.Object
+			want   []string
+		}{
+			"it never fitted":       {before: []*packed.Object{no}, last: no},
+			"it fits":               {before: []*packed.Object{fits}, last: fits, want: []string{"add *controllerruntime.Widget ns/a", deleted}},
+			"it does not fit now":   {before: []*packed.Object{fits, no}, last: no, want: []string{"add *controllerruntime.Widget ns/a", deleted}},
+			"no version is known":   {want: []string{deleted}},
+			"only the handler's is": {before: []*packed.Object{fits, no}, want: []string{"add *controllerruntime.Widget ns/a", deleted}},
+		} {
+			r := &recorder{}
+			d := &decoder{informer: i, next: r}
+			for n, object := range tc.before {
+				if n == 0 {
+					d.OnAdd(object, false)
+				} else {
+					d.OnUpdate(tc.before[n-1], object)
+				}
+			}
+			unknown := &toolscache.DeletedFinalStateUnknown{Key: "ns/a"}
+			if tc.last != nil {
+				unknown.Obj = tc.last
+			}
+			d.OnDelete(toolscache.DeletedObject[*packed.Object]{OptionalObj: tc.last, FinalStateUnknown: unknown})
+			if diff := cmp.Diff(tc.want, r.take()); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		}
+	})
+}

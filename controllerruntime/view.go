@@ -204,7 +204,10 @@ func (d *decoder) deleted(deleted toolscache.DeletedObject[*packed.Object]) any 
 	if last := d.take(key); decoded == nil {
 		decoded = last
 	}
-	if unknown != nil {
+	switch {
+	case decoded == nil && deleted.OptionalObj != nil: // it has never fitted
+		return nil
+	case unknown != nil:
 		return toolscache.DeletedFinalStateUnknown{Key: key, Obj: decoded}
 	}
 	return decoded

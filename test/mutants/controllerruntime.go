@@ -32,6 +32,8 @@ var ofControllerRuntime = []table{
 		{"a handler gets the update of an object that it does not know", "decoder.OnUpdate", always("was != nil && is != nil")},
 		{"a handler gets the addition of an object that it knows", "decoder.OnUpdate", drop("was = d.take(key)")},
 		{"a handler does not get the deletion of an object that does not fit any more", "decoder.deleted", drop("decoded = last")},
+		{"a handler gets the deletion of an object that it never had", "decoder.deleted", never("decoded == nil && deleted.OptionalObj != nil")},
+		{"a handler does not get the deletion of an object without a state", "decoder.deleted", replace("decoded == nil && deleted.OptionalObj != nil", "decoded == nil")},
 		{"a handler keeps an object that has moved", "decoder.OnMoved", replace("d.deleted(moved)", "d.decode(moved.OptionalObj)")},
 		{"handlers of a controller that has ended are called", "leaseSource.Start", drop("context.AfterFunc(ctx, func() { _ = s.lease.RemoveEventHandler(s.registrar.registration) })")},
 		{"a controller waits for an absent type", "leaseSource.WaitForSync", never("isAbsent(now)")},
