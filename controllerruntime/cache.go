@@ -324,7 +324,7 @@ func (c *Cache) informerOf(ctx context.Context, gvk schema.GroupVersionKind, obj
 	if !all.byNamespace {
 		return parts[all.list[0].namespace].view, nil
 	}
-	return &namespacesInformer{cache: c, parts: parts}, nil
+	return newNamespacesInformer(c, parts), nil
 }
 
 // partsOf returns the watches of a kind, and the informer of each by its namespace. It does not wait until they have synced.

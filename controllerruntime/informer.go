@@ -261,7 +261,7 @@ func (c *Cache) newInformer(k key, lease lease, object runtime.Object, w *watch)
 	}
 	c.mu.RUnlock()
 	if i.store.packed || c.options.allowAbsent {
-		i.view = &view{SharedIndexInformer: lease.Informer(), informer: i}
+		i.view = newView(i)
 	}
 	return i
 }

@@ -14,8 +14,16 @@ import (
 
 // namespacesInformer is the informer of a kind that is watched in each namespace.
 type namespacesInformer struct {
-	cache *Cache
-	parts map[string]*informer // by namespace
+	cache   *Cache
+	parts   map[string]*informer // by namespace
+	checker *checker
+}
+
+// newNamespacesInformer returns the informer of parts, by namespace.
+func newNamespacesInformer(c *Cache, parts map[string]*informer) *namespacesInformer {
+	n := &namespacesInformer{cache: c, parts: parts}
+	n.checker = n.all(func(namespace string) toolscache.DoneChecker { return parts[namespace].view.HasSyncedChecker() })
+	return n
 }
 
 var _ cache.Informer = (*namespacesInformer)(nil)
@@ -83,9 +91,7 @@ func (n *namespacesInformer) HasSynced() bool {
 }
 
 // HasSyncedChecker implements cache.Informer.
-func (n *namespacesInformer) HasSyncedChecker() toolscache.DoneChecker {
-	return n.all(func(namespace string) toolscache.DoneChecker { return n.parts[namespace].view.HasSyncedChecker() })
-}
+func (n *namespacesInformer) HasSyncedChecker() toolscache.DoneChecker { return n.checker }
 
 // IsStopped implements cache.Informer.
 func (n *namespacesInformer) IsStopped() bool {

@@ -1,6 +1,8 @@
 package controllerruntime
 
 import (
+	"context"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -8,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 )
 
 // isDone reports whether the channel of a checker is closed.
@@ -96,4 +100,36 @@ func TestNamespaces_IndexesAreOfAll(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// A program may ask for a checker again and again.
+func TestHasSyncedChecker_HasOneGoroutine(t *testing.T) {
+	for name, tc := range map[string]struct {
+		namespaces map[string]cache.Config
+		options    []Option
+	}{
+		"namespaces":   {namespaces: map[string]cache.Config{"ns": {}, "slow": {}}},
+		"allow absent": {options: []Option{WithAllowAbsent()}},
+		"both":         {namespaces: map[string]cache.Config{"ns": {}, "slow": {}}, options: []Option{WithAllowAbsent()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, served{widgetType}, cache.Options{DefaultNamespaces: tc.namespaces}, tc.options, func(w *world) {
+				w.Intercept(func(ctx context.Context, _ fakecluster.Request) error {
+					<-ctx.Done()
+					return nil
+				})
+				i := w.informer(&Widget{}, cache.BlockUntilSynced(false))
+				i.HasSyncedChecker().Done()
+				synctest.Wait()
+				before := runtime.NumGoroutine()
+				for range 100 {
+					i.HasSyncedChecker().Done()
+				}
+				synctest.Wait()
+				if more := runtime.NumGoroutine() - before; more >= 100 {
+					t.Errorf("100 calls started %d goroutines", more)
+				}
+			})
+		})
+	}
 }

@@ -19,9 +19,19 @@ import (
 type view struct {
 	toolscache.SharedIndexInformer
 	informer *informer
+	synced   toolscache.DoneChecker
 }
 
 var _ cache.Informer = (*view)(nil)
+
+func newView(i *informer) *view {
+	v := &view{SharedIndexInformer: i.lease.Informer(), informer: i}
+	v.synced = v.SharedIndexInformer.HasSyncedChecker()
+	if i.cache.options.allowAbsent {
+		v.synced = i.cache.newChecker(v.synced.Name(), i.awaitListedOrAbsent)
+	}
+	return v
+}
 
 // AddEventHandler implements cache.Informer.
 func (v *view) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
@@ -73,13 +83,7 @@ func (v *view) AddIndexers(indexers toolscache.Indexers) error {
 func (v *view) HasSynced() bool { return v.informer.hasSynced() }
 
 // HasSyncedChecker implements cache.Informer.
-func (v *view) HasSyncedChecker() toolscache.DoneChecker {
-	original := v.SharedIndexInformer.HasSyncedChecker()
-	if !v.informer.cache.options.allowAbsent {
-		return original
-	}
-	return v.informer.cache.newChecker(original.Name(), v.informer.awaitListedOrAbsent)
-}
+func (v *view) HasSyncedChecker() toolscache.DoneChecker { return v.synced }
 
 // absentRegistration is a registration that counts as synced while the kind is absent.
 type absentRegistration struct {

@@ -16,6 +16,8 @@ var ofControllerRuntime = []table{
 		{"an absent kind is never read in a cache with NewInformer", "Cache.Start", drop("c.factory.Start(ctx)")},
 		{"an informer keeps the object of a call", "Cache.put", drop("object = emptyLike(object)")},
 		{"an absent kind is never synced", "informer.hasSynced", replace("i.cache.options.allowAbsent && isAbsent(i.lease.Status())", "false")},
+		{"each call of HasSyncedChecker has a goroutine", "namespacesInformer.HasSyncedChecker", replace("n.checker", "newNamespacesInformer(n.cache, n.parts).checker")},
+		{"each call of HasSyncedChecker of an absent kind has a goroutine", "view.HasSyncedChecker", replace("v.synced", "newView(v.informer).synced")},
 		{"the handler of an absent kind is never synced", "absentRegistration.HasSynced", replace("isAbsent(r.informer.lease.Status())", "false")},
 		{"the handler of an absent kind can't be removed", "view.RemoveEventHandler", drop("registration = wrapped.ResourceEventHandlerRegistration")},
 		{"a removed informer runs", "Cache.RemoveInformer", drop("i.lease.Release()")},
