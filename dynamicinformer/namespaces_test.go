@@ -158,6 +158,45 @@ func TestNamespaces_OneIsNotFound(t *testing.T) {
 	})
 }
 
+// Requests in both namespaces fail, for different reasons. The reason of the informer is that of the last failure, and the namespace is, too.
+func TestNamespaces_ReasonAndNamespaceAreThoseOfOneRequest(t *testing.T) {
+	inSet(t, func(in bubble) {
+		t, f := in.T, in.factory
+		in.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			switch req.Namespace {
+			case "a":
+				return apierrors.NewServiceUnavailable("down")
+			case "b":
+				time.Sleep(10 * time.Millisecond)
+				return apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("no"))
+			}
+			return nil
+		})
+		l := acquire(t, f, widgets, dynamicinformer.WithNamespaces("a", "b"))
+		time.Sleep(500 * time.Millisecond)
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		notSynced, is := errors.AsType[*status.NotSyncedError](l.WaitForSync(ctx))
+		if !is || notSynced.Namespace != "b" || notSynced.Reason != status.ReasonForbidden {
+			t.Fatalf("error = %v", notSynced)
+		}
+		i := l.Status()
+		encoded, err := i.MarshalJSON()
+		if err != nil {
+			t.Error(err)
+		}
+		if i.Advice() != notSynced.Advice() || i.Message() != notSynced.Problem() {
+			t.Errorf("status: %s\nwant %s; %s", i, notSynced.Problem(), notSynced.Advice())
+		}
+		for _, text := range []string{i.String(), string(encoded), f.Explain(widgets).String()} {
+			if !strings.Contains(strings.ReplaceAll(text, `\"`, `"`), `Role of namespace "b"`) || strings.Contains(text, `cannot list in namespace "a": no`) {
+				t.Errorf("another namespace is in:\n%s", text)
+			}
+		}
+	})
+}
+
 func TestNamespaces_AllAreForbidden(t *testing.T) {
 	inSet(t, func(in bubble) {
 		t, f := in.T, in.factory

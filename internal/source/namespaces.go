@@ -328,6 +328,9 @@ func (e *NamespaceError) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e *NamespaceError) Unwrap() error { return e.Err }
 
+// RequestNamespace returns the namespace. A status finds it with this method.
+func (e *NamespaceError) RequestNamespace() string { return e.Namespace }
+
 // namespaceObserver gets the results of requests in one namespace. If requests fail in only some namespaces, that
 // is no failure of the source.
 type namespaceObserver struct {

@@ -9,6 +9,8 @@ var ofStatus = []table{
 			`"grant this rule to the user in a " + roleText(e.refused(), e.Namespace)`, `"grant it"`)},
 		{"advice on a wrong name is about the options", "NotSyncedError.Advice", never("errors.Is(e.Err, discovery.ErrInvalidRef)")},
 		{"an error has the text of a forbidden request twice", "requestText", drop("text = rest")},
+		{"a status has the reason of one namespace and the name of another", "Informer.notSynced", replace(
+			"request.RequestNamespace()", "request.RequestNamespace()[:0] + i.failingNamespaces()[0].Name")},
 		{"Forbidden is not lasting", "Reason.Lasting", drop("ReasonForbidden")},
 	}},
 	{"status", "status", []mutant{
