@@ -202,7 +202,8 @@ type frail struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 
-	Spec fragile `json:"spec"`
+	Spec  fragile    `json:"spec"`
+	Array [1]fragile `json:"array"`
 }
 
 func (f *frail) DeepCopyObject() runtime.Object { return f }
@@ -211,10 +212,21 @@ type fragile struct{}
 
 func (*fragile) UnmarshalJSON(data []byte) error { panic("a secret: " + string(data)) }
 
+// text is a source of JSON.
+type text string
+
+func (t text) AppendJSON(b []byte) (_ []byte, ok bool) { return append(b, t...), true }
+
 // The error of a method that panics says where, and has no value.
 func TestConverter_AMethodThatPanicsIsAnError(t *testing.T) {
-	_, err := gotype.NewConverter[*frail]().Convert(map[string]any{"spec": "x"})
-	if err == nil || !strings.Contains(err.Error(), "(*fragile).UnmarshalJSON, converter_test.go:") || strings.Contains(err.Error(), "secret") {
-		t.Errorf("error = %v", err)
+	for _, json := range []string{`{"spec":"x"}`, `{"array":["x"]}`} {
+		content := func() map[string]any { return contentOf(t, json) }
+		_, converted := gotype.NewConverter[*frail]().Convert(content())
+		_, decoded := gotype.NewConverter[*frail]().Decode(text(json), content)
+		for _, err := range []error{converted, decoded} {
+			if err == nil || !strings.Contains(err.Error(), "(*fragile).UnmarshalJSON, converter_test.go:") || strings.Contains(err.Error(), "secret") {
+				t.Errorf("error = %v", err)
+			}
+		}
 	}
 }

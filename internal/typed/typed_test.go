@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
@@ -121,13 +120,26 @@ func (f *fragile) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// frail is a Go type with a method that panics.
+// mode decodes its text itself, and panics if that is "bad".
+type mode string
+
+func (m *mode) UnmarshalText(text []byte) error {
+	if string(text) == "bad" {
+		panic("a secret: " + string(text))
+	}
+	*m = mode(text)
+	return nil
+}
+
+// frail is a Go type with methods that panic.
 type frail struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 
 	Spec struct {
-		Value fragile `json:"value"`
+		Value fragile    `json:"value"`
+		Array [1]fragile `json:"array"`
+		Mode  mode       `json:"mode"`
 	} `json:"spec"`
 }
 
@@ -135,51 +147,54 @@ func (f *frail) DeepCopyObject() runtime.Object { panic("not called") }
 
 // A panic concerns one object, whose error has no values.
 func TestClients_PanicOfATypeConcernsOneObject(t *testing.T) {
-	const good = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"value":"long enough"}}`
-	const bad = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"b"},"spec":{"value":"short"}}`
-	check := func(objects ...runtime.Object) {
-		t.Helper()
-		if len(objects) != 2 {
-			t.Fatalf("objects = %v", objects)
+	const good = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"value":"long enough","array":["long enough"],"mode":"good"}}`
+	for spec, method := range map[string]string{
+		`{"value":"secret"}`:   "(*fragile).UnmarshalJSON",
+		`{"array":["secret"]}`: "(*fragile).UnmarshalJSON",
+		`{"mode":"bad"}`:       "(*mode).UnmarshalText",
+	} {
+		bad := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"b"},"spec":` + spec + `}`
+		check := func(n int, objects ...runtime.Object) {
+			t.Helper()
+			if len(objects) != 2*n {
+				t.Fatalf("%d objects, want %d", len(objects), 2*n)
+			}
+			for i := 0; i < len(objects); i += 2 {
+				good, isGood := objects[i].(*frail)
+				bad, isBad := objects[i+1].(*undecodable.Object)
+				if !isGood || good.Spec.Value.first != 'o' || good.Spec.Mode != "good" || !isBad || bad.Name != "b" {
+					t.Fatalf("objects = %+v", objects[i:i+2])
+				}
+				if text := bad.Err.Error(); !strings.Contains(text, method+", typed_test.go:") || strings.Contains(text, "secret") {
+					t.Errorf("error = %s", text)
+				}
+			}
 		}
-		good, isGood := objects[0].(*frail)
-		bad, isBad := objects[1].(*undecodable.Object)
-		if !isGood || good.Spec.Value.first != 'o' || !isBad || bad.Name != "b" {
-			t.Fatalf("objects = %+v", objects)
+		s := stubserver.New(t)
+		client, _, err := New(NewServer(s.RESTConfig(), s.Client(), nil), gotype.Of[*frail]{}, wire.Shared)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if text := bad.Err.Error(); !strings.Contains(text, "(*fragile).UnmarshalJSON, typed_test.go:") || strings.Contains(text, "short") {
-			t.Errorf("error = %s", text)
+		s.Prepare(stubserver.JSON(stubserver.WidgetList(good, bad)))
+		list, err := client.List(t.Context(), widgets, "", metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	s := stubserver.New(t)
-	client, _, err := New(NewServer(s.RESTConfig(), s.Client(), nil), gotype.Of[*frail]{}, wire.Shared)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Prepare(stubserver.JSON(stubserver.WidgetList(good, bad)))
-	list, err := client.List(t.Context(), widgets, "", metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	check(list.(*internalversion.List).Items...)
+		check(1, list.(*internalversion.List).Items...)
 
-	s.Prepare(stubserver.Stream(stubserver.Event("ADDED", good) + stubserver.Event("ADDED", bad)))
-	w, err := client.Watch(t.Context(), widgets, "", metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var events []runtime.Object
-	for event := range w.ResultChan() {
-		events = append(events, event.Object)
-	}
-	check(events...)
+		for _, n := range []int{1, 50} { // several goroutines decode more than 4 KB of events
+			s.Prepare(stubserver.Stream(strings.Repeat(stubserver.Event("ADDED", good)+stubserver.Event("ADDED", bad), n)))
+			w, err := client.Watch(t.Context(), widgets, "", metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var events []runtime.Object
+			for event := range w.ResultChan() {
+				events = append(events, event.Object)
+			}
+			check(n, events...)
+		}
 
-	tree := &unstructured.Unstructured{}
-	if err := tree.UnmarshalJSON([]byte(bad)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := gotype.NewConverter[*frail]().Convert(tree.Object); err == nil || !strings.Contains(err.Error(), "(*fragile).UnmarshalJSON") {
-		t.Errorf("conversion: %v", err)
 	}
 }
 

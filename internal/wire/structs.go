@@ -280,36 +280,31 @@ func (b *builder) raw() ([]byte, bool) {
 // unusual leaves the whole object to util/json.
 func unusual(*builder, reflect.Value) bool { return false }
 
-// fillByJSON leaves the value to util/json.
-func fillByJSON(b *builder, v reflect.Value) bool {
-	drop := b.takeDrop()
-	raw, ok := b.raw()
-	if !ok || utiljson.Unmarshal(raw, v.Addr().Interface()) != nil {
-		return false
-	}
-	if drop != nil {
-		drop.removeFromValue(v)
-	}
-	return true
-}
-
-// unmarshal reports whether to has decoded raw. A panic is left to encoding/json, whose caller reports it.
-func unmarshal(to json.Unmarshaler, raw []byte) (ok bool) {
-	defer func() { _ = recover() }() // then ok is false
-	return to.UnmarshalJSON(raw) == nil
-}
-
 // fillItself leaves the value to its type.
-func fillItself(b *builder, v reflect.Value) bool {
-	drop := b.takeDrop()
-	raw, ok := b.raw()
-	if !ok || !unmarshal(v.Addr().Interface().(json.Unmarshaler), raw) {
-		return false
+var fillItself = fillBy(func(raw []byte, v reflect.Value) error {
+	return v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(raw)
+})
+
+// fillByJSON leaves the value to util/json.
+var fillByJSON = fillBy(func(raw []byte, v reflect.Value) error { return utiljson.Unmarshal(raw, v.Addr().Interface()) })
+
+// fillBy leaves the value to unmarshal, which may call methods of the Go type.
+func fillBy(unmarshal func(raw []byte, v reflect.Value) error) fill {
+	decode := func(raw []byte, v reflect.Value) (ok bool) {
+		defer func() { _ = recover() }() // ok is false: the decoder of objects that are not ordinary reports the panic
+		return unmarshal(raw, v) == nil
 	}
-	if drop != nil {
-		drop.removeFromValue(v)
+	return func(b *builder, v reflect.Value) bool {
+		drop := b.takeDrop()
+		raw, ok := b.raw()
+		if !ok || !decode(raw, v) {
+			return false
+		}
+		if drop != nil {
+			drop.removeFromValue(v)
+		}
+		return true
 	}
-	return true
 }
 
 // fill calls f for the value at p.

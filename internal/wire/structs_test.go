@@ -459,6 +459,40 @@ func TestStruct_UsualValuesAreOrdinary(t *testing.T) {
 	}
 }
 
+// fragileJSON and fragileText decode themselves, and panic.
+type (
+	fragileJSON struct{ byte }
+	fragileText string
+)
+
+func (f *fragileJSON) UnmarshalJSON([]byte) error { panic("a method panics") }
+func (f *fragileText) UnmarshalText([]byte) error { panic("a method panics") }
+
+// A panic of a method of a Go type, or of a type in it, must not end the program.
+func TestStruct_AnObjectWhoseMethodPanicsIsNotOrdinary(t *testing.T) {
+	type fragile struct {
+		metav1.PartialObjectMetadata
+
+		Itself   fragileJSON            `json:"itself"`
+		Text     fragileText            `json:"text"`
+		Key      map[fragileText]string `json:"key"`
+		Array    [1]fragileJSON         `json:"array"`
+		Embedded struct {
+			*Other
+			Value fragileJSON `json:"value"`
+		} `json:"embedded"`
+	}
+	settings := structSettings(reflect.TypeFor[fragile]())
+	for _, text := range []string{`{"itself":1}`, `{"text":"a"}`, `{"key":{"a":"b"}}`, `{"array":[1]}`, `{"embedded":{"value":1}}`} {
+		if object, ok := settings.Object([]byte(text)); ok {
+			t.Errorf("%s is ordinary: %+v", text, object)
+		}
+	}
+	if _, ok := settings.Object([]byte(`{"metadata":{"name":"a"}}`)); !ok {
+		t.Error("an object without these fields is not ordinary")
+	}
+}
+
 // The objects of real servers are ordinary.
 func TestStruct_RealisticObjects(t *testing.T) {
 	for i := range 20 {

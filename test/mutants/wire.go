@@ -8,6 +8,9 @@ var ofWire = []table{
 	{"internal/wire", "internal/typed", []mutant{
 		{"a Status is an object of the Go type", "Struct.event", replace(`of != "Status"`, `of != "status"`)},
 	}},
+	{"internal/wire", "internal/gotype", []mutant{
+		{"a method of a Go type that panics ends the process", "fillBy", replace("recover()", "any(nil)")},
+	}},
 	{"internal/wire", "internal/metaproto", []mutant{
 		{"unequal parts of metadata are shared", "Parts.Get", replace("known.content == string(content)", "len(known.content) == len(content)")},
 		{"large parts of metadata are kept in memory", "Parts.Get", never("len(content) > maxSharedText")},
