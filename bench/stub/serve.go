@@ -145,15 +145,15 @@ func (r response) list(meta metav1.ListMeta, items []*item) {
 		return
 	}
 	groupVersion, kind := r.kind.ToAPIVersionAndKind()
-	text, _ := json.Marshal(meta) // it has only strings and numbers
-	fmt.Fprintf(r, `{"apiVersion":%q,"kind":"%sList","metadata":%s,"items":[`, groupVersion, kind, text)
+	text, _ := json.Marshal(meta)                              // it has only strings and numbers
+	fmt.Fprintf(r, `{"apiVersion":%q,"items":[`, groupVersion) // the order of API servers for custom resources
 	for n, i := range items {
 		if n > 0 {
 			_ = r.WriteByte(',')
 		}
 		r.object(i)
 	}
-	fmt.Fprint(r, "]}\n")
+	fmt.Fprintf(r, "],\"kind\":\"%sList\",\"metadata\":%s}\n", kind, text)
 }
 
 // event writes an event of a watch.

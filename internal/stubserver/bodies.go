@@ -12,9 +12,10 @@ const Bookmark = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"re
 // when it is decoded for the second time.
 const Similar = 50
 
-// WidgetList returns a list with items.
+// WidgetList returns a list with items. Its members have the order in which API servers send lists of custom resources: the items come
+// before the kind. In lists of built-in types they come last.
 func WidgetList(items ...string) string {
-	return `{"apiVersion":"example.com/v1","kind":"WidgetList","metadata":{"resourceVersion":"9"},"items":[` + strings.Join(items, ",") + `]}`
+	return `{"apiVersion":"example.com/v1","items":[` + strings.Join(items, ",") + `],"kind":"WidgetList","metadata":{"resourceVersion":"9"}}`
 }
 
 // Event returns a watch event, with the newline that API servers send.

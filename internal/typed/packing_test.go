@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
@@ -74,6 +76,10 @@ func TestPacking_ListsAsTheDynamicClient(t *testing.T) {
 		{"empty kind", list("PodList", `[{"kind":"","apiVersion":"","metadata":{"name":"a"}}]`), false},
 		{"of no kind", list("List", "["+kindless+"]"), false},
 		{"kind at the end", `{"metadata":{"resourceVersion":"9"},"items":[` + kindless + `],"kind":"PodList","apiVersion":"v1"}`, false},
+		{"kind at the end, one without kind", stubserver.WidgetList(stubserver.SimilarWidget(1), kindless), false},
+		{"kind at the end, one without version", stubserver.WidgetList(stubserver.SimilarWidget(1), `{"kind":"Widget","metadata":{"name":"a"}}`), false},
+		{"kind at the end, one with a bad version", stubserver.WidgetList(stubserver.SimilarWidget(1), `{"kind":"Widget","apiVersion":"a/b/c","metadata":{"name":"a"}}`), false},
+		{"version at the end", `{"kind":"WidgetList","metadata":{"resourceVersion":"9"},"items":[` + stubserver.SimilarWidget(1) + `],"apiVersion":"example.com/v1"}`, true},
 		{"kind again", `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[` + kindless + `],"kind":"OtherList"}`, false},
 		{"a member with a null character", `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[` + kindless + `],"\u0000items":[]}`, false},
 		{"items is null", list("PodList", "null"), false},
@@ -115,6 +121,57 @@ func TestPacking_ListsAsTheDynamicClient(t *testing.T) {
 				t.Errorf("metadata %+v, want %+v", meta, want)
 			}
 		})
+	}
+}
+
+// encoders are apimachinery's encoders of lists: API servers use the one that streams, and older ones the other.
+func encoders() map[string]runtime.Encoder {
+	encoder := func(streams bool) runtime.Encoder {
+		return jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, nil, nil, jsonserializer.SerializerOptions{StreamingCollectionsEncoding: streams})
+	}
+	return map[string]runtime.Encoder{"streaming": encoder(true), "at once": encoder(false)}
+}
+
+// API servers send the members of a list in two orders: sorted for custom resources, and kind first for built-in types, whose items have no kind.
+func TestPacking_ListsOfAPIServersAreOrdinary(t *testing.T) {
+	custom := &unstructured.UnstructuredList{Object: map[string]any{"kind": "WidgetList", "apiVersion": "example.com/v1", "metadata": map[string]any{"resourceVersion": "9", "continue": ""}}}
+	for _, text := range stubserver.SimilarWidgets() {
+		var object unstructured.Unstructured
+		if err := object.UnmarshalJSON([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		custom.Items = append(custom.Items, object)
+	}
+	builtIn := &corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}}
+	for name, encoder := range encoders() {
+		for _, list := range []runtime.Object{custom, builtIn} {
+			t.Run(fmt.Sprintf("%s/%T", name, list), func(t *testing.T) {
+				body, err := runtime.Encode(encoder, list)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := stubserver.New(t)
+				s.Prepare(stubserver.JSON(string(body)))
+				packing, usual := packers(t, s)
+				want, err := usual.Resource(widgets).List(t.Context(), metav1.ListOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := packing.List(t.Context(), widgets, "", metav1.ListOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				packs, is := got.(*internalversion.List)
+				if !is || len(packs.Items) != len(want.Items) || len(packs.Items) == 0 {
+					t.Fatalf("a %T", got)
+				}
+				for i, item := range packs.Items {
+					if diff := cmp.Diff(want.Items[i].Object, unpacked(t, item, true)); diff != "" {
+						t.Errorf("item %d (-want +got):\n%s", i, diff)
+					}
+				}
+			})
+		}
 	}
 }
 

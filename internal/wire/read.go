@@ -27,13 +27,19 @@ func (r Read) event(b *builder, kind watch.EventType) (runtime.Object, bool) {
 	return object, gvk.Kind != "" && gvk.Version != "" && !typed[gvk.Kind]
 }
 
-// item implements Form. It returns false if the kind of the list is not known yet.
+// item implements Form. API servers send the items of custom resources before the kind of the list: then it returns false for
+// an item without a kind and an apiVersion of its own.
 func (r Read) item(b *builder, list metav1.TypeMeta) (runtime.Object, bool) {
 	missing := metav1.TypeMeta{APIVersion: list.APIVersion, Kind: itemKind(list.Kind)}
-	if missing.Kind == "" || missing.Kind == list.Kind || missing.APIVersion == "" {
+	if missing.Kind != "" && missing.Kind != list.Kind && missing.APIVersion != "" {
+		return r.object(b, missing)
+	}
+	object, ok := r.object(b, metav1.TypeMeta{})
+	if !ok {
 		return nil, false
 	}
-	return r.object(b, missing)
+	version, kind := object.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	return object, version != "" && kind != ""
 }
 
 func (r Read) object(b *builder, missing metav1.TypeMeta) (runtime.Object, bool) {

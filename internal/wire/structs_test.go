@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -543,6 +544,31 @@ func TestSettings_ListOfStructs(t *testing.T) {
 	} {
 		if _, ok := settings.List([]byte(data)); ok {
 			t.Errorf("%s is ordinary", data)
+		}
+	}
+}
+
+// What API servers send is ordinary for a dynamic client and for one of a Go type: the encoder is theirs.
+func TestSettings_ListsOfAPIServersAreOrdinary(t *testing.T) {
+	custom := &unstructured.UnstructuredList{}
+	if err := custom.UnmarshalJSON(listOf(t, block(1), block(2))); err != nil {
+		t.Fatal(err)
+	}
+	builtIn := &corev1.EventList{TypeMeta: metav1.TypeMeta{Kind: "EventList", APIVersion: "v1"}, Items: []corev1.Event{{Reason: "a"}, {Reason: "b"}}}
+	for _, streams := range []bool{false, true} {
+		encoder := jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, nil, nil, jsonserializer.SerializerOptions{StreamingCollectionsEncoding: streams})
+		for of, list := range map[string]runtime.Object{"ipamBlock": custom, "Event": builtIn, "metadata": custom} {
+			body, err := runtime.Encode(encoder, list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l, ok := structSettings(structTypes[of]).List(body); !ok || len(l.Items) != 2 {
+				t.Errorf("streaming %t: %T is not ordinary for %s: %+v", streams, list, of, l)
+			}
+			s := serializer{settings: &Settings{Tables: NewTables(Own)}}
+			if l, _, ok := s.list(body); !ok || len(l.Items) != 2 || l.Items[0].GetKind() == "" {
+				t.Errorf("streaming %t: %T is not ordinary for a dynamic client: %+v", streams, list, l)
+			}
 		}
 	}
 }
