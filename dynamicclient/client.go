@@ -37,15 +37,19 @@ func New(cfg *rest.Config, opts ...Option) (dynamic.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dynamicclient: %w", err)
 	}
-	return NewForHTTPClient(cfg, redirect.Refuse(httpClient), opts...)
+	return NewForHTTPClient(cfg, httpClient, opts...)
 }
 
-// NewForHTTPClient is New with an HTTP client. The transport settings of cfg have no effect.
+// NewForHTTPClient is New with an HTTP client. The transport settings of cfg have no effect. If the HTTP client has a
+// CheckRedirect of its own, that decides about redirects. A nil HTTP client is http.DefaultClient, which sends no credentials.
 func NewForHTTPClient(cfg *rest.Config, httpClient *http.Client, opts ...Option) (dynamic.Interface, error) {
 	if cfg == nil {
 		return nil, errNoConfig
 	}
 	cfg = dynamic.ConfigFor(cfg)
+	if httpClient != nil {
+		httpClient = redirect.Refuse(httpClient)
+	}
 	o := newOptions(opts)
 	settings := o.settings()
 	if o.packed != nil { // what is not ordinary is decoded as without wire

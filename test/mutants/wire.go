@@ -134,7 +134,8 @@ var ofWire = []table{
 	{"dynamicclient", "dynamicclient", []mutant{
 		{"the factory's client is client-go's", "options.settings", always("o.stock")},
 		{"dynamicclient.New shares", "newOptions", replace("options{}", "options{sharing: wire.Shared}")},
-		{"dynamicclient.New sends the token to where a server redirects it", "New", replace("redirect.Refuse(httpClient)", "httpClient")},
+		{"a dynamic client sends the token to where a server redirects it", "NewForHTTPClient", never("httpClient != nil")},
+		{"NewForHTTPClient panics without an HTTP client", "NewForHTTPClient", always("httpClient != nil")},
 		{"dynamicclient.New panics without a config", "New", never("cfg == nil")},
 		{"NewForHTTPClient panics without a config", "NewForHTTPClient", never("cfg == nil")},
 		{"NewForHTTPClient writes to the caller's config", "NewForHTTPClient", drop("cfg = dynamic.ConfigFor(cfg)")},
