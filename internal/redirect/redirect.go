@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
@@ -67,7 +68,7 @@ func redirects(status int) bool {
 func sameServer(from, to *url.URL) bool {
 	toHTTPS := from.Scheme == "http" && to.Scheme == "https"
 	old, next := portOf(from), portOf(to)
-	return from.Hostname() == to.Hostname() && (from.Scheme == to.Scheme || toHTTPS) && (old == next || toHTTPS && old == "80" && next == "443")
+	return strings.EqualFold(from.Hostname(), to.Hostname()) && (from.Scheme == to.Scheme || toHTTPS) && (old == next || toHTTPS && old == "80" && next == "443")
 }
 
 // portOf returns the port of u, which may be the default one.

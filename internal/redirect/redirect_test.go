@@ -33,6 +33,7 @@ func TestRefuse_OnlyTheSameServer(t *testing.T) {
 	}{
 		{"https://api:6443/apis", "/apis/", true},
 		{"https://api:6443/apis", "https://api:6443/other", true},
+		{"https://API.example/apis", "https://api.Example/other", true},
 		{"https://api/apis", "https://api:443/apis", true},
 		{"http://api/apis", "https://api/apis", true},
 		{"http://api:80/apis", "https://api:443/apis", true},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -379,6 +380,56 @@ func TestStruct_DropIsRemoveNestedField(t *testing.T) {
 	}
 	for i := range 5 {
 		sameDroppingOfStruct(t, structSettings(structTypes["ipamBlock"]), [][]string{{"metadata", "managedFields"}, {"spec", "attributes"}, {"spec", "sequenceNumberForAllocation", "1"}, {"metadata", "annotations"}}, encode(t, block(i)))
+	}
+}
+
+// Common has fields for types that embed it.
+type Common struct {
+	Big string `json:"big"`
+	*Recursive
+}
+
+// Recursive embeds itself.
+type Recursive struct {
+	Deep string `json:"deep"`
+	*Recursive
+}
+
+// embedsPointers has fields behind embedded pointers.
+type embedsPointers struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec struct {
+		*Common
+		Small string `json:"small"`
+	} `json:"spec"`
+}
+
+func (e *embedsPointers) DeepCopyObject() runtime.Object { panic("not called") }
+
+// Fields may be behind embedded pointers, which may be nil, and to a type that embeds itself.
+func TestStruct_DropsFieldsBehindEmbeddedPointers(t *testing.T) {
+	settings := structSettings(reflect.TypeFor[embedsPointers]())
+	paths := [][]string{{"spec", "big"}, {"spec", "deep"}}
+	for _, data := range []string{`{"spec":{"big":"b","small":"s","deep":"d"}}`, `{"spec":{"deep":"d","small":"s"}}`, `{"spec":{"big":"b"}}`, `{"spec":{"small":"s"}}`, `{"spec":null}`} {
+		sameStruct(t, settings, []byte(data))
+		dropping := *settings
+		dropping.Drop = dropAll(paths)
+		decoded, ok := dropping.Object([]byte(data))
+		if !ok {
+			t.Fatalf("%s is not ordinary", data)
+		}
+		removed := &embedsPointers{}
+		if err := utiljson.Unmarshal([]byte(data), removed); err != nil {
+			t.Fatal(err)
+		}
+		dropping.Drop.RemoveFrom(removed)
+		for _, got := range []*embedsPointers{decoded.(*embedsPointers), removed} {
+			if c := got.Spec.Common; c != nil && (c.Big != "" || c.Recursive != nil && c.Deep != "") || strings.Contains(data, "small") != (got.Spec.Small == "s") {
+				t.Errorf("%s: %s", data, encode(t, got))
+			}
+		}
 	}
 }
 
