@@ -657,26 +657,31 @@ func (p *planner) fields(t reflect.Type) structFields {
 	return fields
 }
 
-// collect adds the fields of t, a struct at index of the outermost struct. It returns false if t is unusual; then fields may be missing.
-func collect(into map[string][]candidate, t reflect.Type, index []int) (usual bool) {
+// collect adds the fields of t, a struct at index of the outermost struct, which is within the structs of outer. It returns false
+// if t is unusual.
+func collect(into map[string][]candidate, t reflect.Type, index []int, outer ...reflect.Type) (usual bool) {
 	usual = true
+	if slices.Contains(outer, t) { // the fields of the outer one have less depth
+		return usual
+	}
 	for field := range t.Fields() {
 		field.Index = append(slices.Clip(index), field.Index...)
 		tag := field.Tag.Get("json")
 		name, options, _ := strings.Cut(tag, ",")
-		embedded := field.Anonymous && name == ""
+		embedded, of, pointer := field.Anonymous && name == "", field.Type, false
+		if embedded && of.Kind() == reflect.Pointer {
+			of, pointer = of.Elem(), true
+		}
 		switch {
 		case tag == "-", !field.IsExported() && !field.Anonymous:
 			continue
-		case embedded && field.Type.Kind() == reflect.Pointer, !field.IsExported() && !embedded, strings.ContainsFunc(name, unusualInName):
-			usual = false
-			continue
-		case embedded && field.Type.Kind() == reflect.Struct:
-			usual = collect(into, field.Type, field.Index) && usual
+		case embedded && of.Kind() == reflect.Struct:
+			usual = collect(into, of, field.Index, append(slices.Clip(outer), t)...) && usual && !pointer
 			continue
 		case !field.IsExported():
+			usual = usual && embedded && !pointer
 			continue
-		case slices.Contains(strings.Split(options, ","), "string"):
+		case pointer, strings.ContainsFunc(name, unusualInName), slices.Contains(strings.Split(options, ","), "string"):
 			usual = false
 		}
 		key := cmp.Or(name, field.Name)
