@@ -3,6 +3,7 @@ package dynamicclient_test
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/features"
 	featurestesting "k8s.io/client-go/features/testing"
 
+	"github.com/gvrkit/gvrkit/dynamicclient"
 	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
@@ -84,6 +86,27 @@ func TestClient_ReadsCBORAsClientGo(t *testing.T) {
 		{name: "watch CBOR labelled JSON", replies: []stubserver.Reply{stubserver.Stream(events)}, call: watchToEnd(all)},
 		{name: "get a Status", replies: []stubserver.Reply{stubserver.Respond(404, single, asCBOR(t, stubserver.Failure(404, "NotFound")))}, call: get(), fails: "the server could not find the requested resource"},
 	})
+}
+
+// client-go decodes CBOR.
+func TestClientOptions_LeaveOutFieldsOfCBOR(t *testing.T) {
+	featurestesting.SetFeatureDuringTest(t, features.ClientsAllowCBOR, true)
+	s := serve(t)
+	all := metav1.ListOptions{}
+	for name, row := range map[string]exchange{
+		"get":   {replies: []stubserver.Reply{stubserver.Respond(200, "application/cbor", asCBOR(t, widgetA))}, call: get()},
+		"list":  {replies: []stubserver.Reply{stubserver.Respond(200, "application/cbor", asCBOR(t, stubserver.WidgetList(widgetA, widgetB)))}, call: list(all)},
+		"watch": {replies: []stubserver.Reply{stubserver.Respond(200, "application/cbor-seq", asCBOR(t, stubserver.Event("ADDED", widgetA))+asCBOR(t, stubserver.Event("BOOKMARK", stubserver.Bookmark)))}, call: watchToEnd(all)},
+	} {
+		want, kept := s.outcome(t, row, stock), s.outcome(t, row, made(dynamicclient.WithStockDecoding(), dynamicclient.WithoutFields("spec")))
+		if diff := diffOf(want, kept); diff != "" {
+			t.Errorf("%s with client-go's decoder (-want +got):\n%s", name, diff)
+		}
+		remove(want.Value, [][]string{{"spec"}})
+		if got := s.outcome(t, row, made(dynamicclient.WithoutFields("spec"))); !reflect.DeepEqual(want, got) {
+			t.Errorf("%s (-want +got):\n%s", name, diffOf(want, got))
+		}
+	}
 }
 
 func TestClient_GoesBackFromCBORAsClientGo(t *testing.T) {

@@ -73,7 +73,7 @@ func WithoutSharing() Option {
 }
 
 // WithoutFields leaves the field at path, with all fields below it, out of each decoded object. The
-// decoder does not allocate memory for it. The path has the names of fields from the top level down, as
+// decoder of JSON does not allocate memory for it. The path has the names of fields from the top level down, as
 // for unstructured.RemoveNestedField: it does not go through arrays. The option may be given more than
 // once. An empty path has no effect.
 //

@@ -306,7 +306,8 @@ func WithPageSize(objects int64) InformerOption {
 
 // WithStrictDecoding makes one object that can't be decoded fail its whole list, or end its watch, as in client-go. By default, the object
 // is left out until a version of it can be decoded, all others are served, and the status names it, with [status.ReasonDecodeFailed]. A
-// factory of New leaves out only objects without a name: its client decodes responses.
+// factory of New leaves out only objects without a name: its client decodes responses. In CBOR, which client-go requests only with its
+// feature gate ClientsAllowCBOR, an object that can't be decoded always fails its list or ends its watch.
 func WithStrictDecoding() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.strict = true })
 }

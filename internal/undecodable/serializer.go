@@ -10,7 +10,7 @@ import (
 
 // Negotiated returns inner, a serializer of a dynamic or metadata client that only lists and watches, with a decoder of
 // JSON that returns an [Object] for each object that inner can't decode. Everything else is as inner decodes
-// it, errors included.
+// it, errors included: also other formats, such as CBOR.
 func Negotiated(inner runtime.NegotiatedSerializer) runtime.NegotiatedSerializer {
 	return negotiated{inner}
 }

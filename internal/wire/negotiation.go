@@ -5,12 +5,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
 // Settings are the settings of a client's decoders. Tables is required. Sharing may be
-// Shared only if the tables were made for it. If Into is not nil, objects have its form, and Sharing has no
-// effect on their fields.
+// Shared only if the tables were made for it. If Into is not nil, objects have its form. With a [*Struct], Sharing is about equal
+// parts of metadata, fields of type any and pointers to small integers; with a [Read], it has no effect.
 type Settings struct {
 	Tables  *Tables
 	Sharing Sharing
@@ -31,8 +32,8 @@ func (s *Settings) decode(data []byte, use func(b *builder) bool) bool {
 }
 
 // Negotiated returns stock, client-go's serializer for dynamic clients or one for the type of settings.Into, with another
-// decoder of JSON. Encoding and other formats are not changed. It is safe for concurrent
-// use, like stock.
+// decoder of JSON. Of objects that stock decodes from other formats, it only removes the fields of settings.Drop. Encoding is
+// not changed. It is safe for concurrent use, like stock.
 func Negotiated(stock runtime.NegotiatedSerializer, settings Settings) runtime.NegotiatedSerializer {
 	return &negotiated{NegotiatedSerializer: stock, settings: settings}
 }
@@ -50,6 +51,7 @@ func (n *negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 	copy(infos, stock)
 	for i := range infos {
 		info := &infos[i]
+		info.Serializer = dropper{info.Serializer, n.settings.Drop}
 		if info.MediaType != runtime.ContentTypeJSON || info.StreamSerializer == nil {
 			continue
 		}
@@ -61,6 +63,19 @@ func (n *negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 		info.StreamSerializer = &stream
 	}
 	return infos
+}
+
+// dropper removes fields from the objects that client-go's serializer has decoded.
+type dropper struct {
+	runtime.Serializer
+	drop *Drop
+}
+
+// Decode has client-go's contract.
+func (d dropper) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	object, gvk, err := d.Serializer.Decode(data, defaults, into)
+	d.drop.removeFrom(object)
+	return object, gvk, err
 }
 
 // framer makes frame readers. The first one is ours; all others are client-go's,

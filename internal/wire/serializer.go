@@ -28,9 +28,7 @@ func (s *serializer) Decode(data []byte, defaults *schema.GroupVersionKind, into
 			return object, &gvk, nil
 		}
 	}
-	object, gvk, err := s.Serializer.Decode(data, defaults, into)
-	s.settings.Drop.removeFrom(object)
-	return object, gvk, err
+	return s.Serializer.Decode(data, defaults, into)
 }
 
 // decode decodes ordinary input. It changes into only if it succeeds.

@@ -115,7 +115,7 @@ var ofWire = []table{
 		{"nesting has no limit", "scanner.descend", always("s.depth <= maxDepth")},
 		{"depth is not decreased", "scanner.ascend", drop("s.depth--")},
 		{"a Status is decoded as unstructured", "serializer.decode", always("!typed[gvk.Kind]")},
-		{"fields of objects that client-go decodes are not dropped", "serializer.Decode", drop("s.settings.Drop.removeFrom(object)")},
+		{"fields of objects that client-go decodes are not dropped", "dropper.Decode", drop("d.drop.removeFrom(object)")},
 		{"values of subtrees are not compared", "subtree.hasMembers", never("!same(members[i].value, s.members[i].value)")},
 		{"keys of subtrees are not compared", "subtree.hasMembers", never("members[i].key != s.members[i].key")},
 		{"0.0 and -0.0 are one", "same", replace("math.Float64bits(a) == math.Float64bits(b)", "(a == b || math.IsNaN(a))")},
@@ -131,6 +131,9 @@ var ofWire = []table{
 		{"an object with a key twice is shared", "builder.shareObject", always("len(object) == len(members)")},
 		{"large subtrees are shared", "builder.shareObject", never("size > maxSharedText")},
 		{"buffers stay large", "window.makeRoom", replace("size/4", "0")},
+	}},
+	{"internal/wire", "dynamicclient", []mutant{
+		{"fields of objects in CBOR are not left out", "negotiated.SupportedMediaTypes", drop("info.Serializer = dropper{info.Serializer, n.settings.Drop}")},
 	}},
 	{"dynamicclient", "dynamicclient", []mutant{
 		{"the factory's client is client-go's", "options.settings", always("o.stock")},
