@@ -23,13 +23,11 @@ func (b *builder) reset() {
 	const keep = 4 << 10 // capacity
 	b.scanner, b.tables = scanner{}, nil
 	b.drop, b.below, b.into = nil, nil, nil
-	b.scan.scanner = scanner{}
+	b.scan.Reset(nil)
 	b.members = emptied(b.members, keep)
 	b.elements = emptied(b.elements, keep)
 	b.texts = emptied(b.texts, keep)
-	if cap(b.scratch) > keep {
-		b.scratch = nil
-	}
+	b.scratch, b.scan.scratch = emptied(b.scratch, keep), emptied(b.scan.scratch, keep)
 }
 
 // emptied returns stack without the elements that an incomplete document may have

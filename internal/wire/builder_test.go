@@ -3,6 +3,7 @@ package wire
 import (
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -48,6 +49,23 @@ func TestBuilder_KeepsNothingOfAnIncompleteDocument(t *testing.T) {
 	}
 	if slices.ContainsFunc(b.members[:cap(b.members)], func(m member) bool { return m != member{} }) {
 		t.Error("members are kept")
+	}
+}
+
+// The longest strings with escapes are rare.
+func TestBuilder_KeepsNoLargeStrings(t *testing.T) {
+	text := []byte(`"` + strings.Repeat(`\n`, 100_000) + `"`)
+	b := &builder{tables: newTables(Own, smallSizes)}
+	b.scanner = scanner{data: text}
+	_, ok := b.value(place{})
+	b.scan.Reset(text)
+	_, read := b.scan.Text()
+	b.reset()
+	if !ok || !read || cap(b.scratch) > 10_000 || cap(b.scan.scratch) > 10_000 {
+		t.Errorf("capacities of %d and %d bytes are kept", cap(b.scratch), cap(b.scan.scratch))
+	}
+	if b.scan.data != nil {
+		t.Error("the document is kept")
 	}
 }
 

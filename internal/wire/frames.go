@@ -92,7 +92,11 @@ func (f *frameReader) advance() error {
 func (f *frameReader) event(data []byte) error {
 	f.extent = extent{}
 	var used int
-	ordinary := f.settings.decode(data, func(b *builder) (ok bool) {
+	size := bytes.IndexByte(data, '\n') // API servers end each event with a newline
+	if size < 0 {
+		size = len(data)
+	}
+	ordinary := f.settings.Tables.decode(data, size, f.settings, func(b *builder) (ok bool) {
 		f.bypass.kind, f.bypass.object, ok = b.event()
 		used = b.pos
 		return ok

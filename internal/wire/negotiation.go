@@ -28,7 +28,7 @@ type Form interface {
 }
 
 func (s *Settings) decode(data []byte, use func(b *builder) bool) bool {
-	return s.Tables.decode(data, s, use)
+	return s.Tables.decode(data, len(data), s, use)
 }
 
 // Negotiated returns stock, client-go's serializer for dynamic clients or one for the type of settings.Into, with another

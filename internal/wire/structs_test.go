@@ -250,7 +250,7 @@ func TestStruct_SharesPointersToSmallIntegers(t *testing.T) {
 		Text        *number8         `json:"text"`
 	}
 	decode := func(sharing Sharing, text string) (f fields) {
-		ok := NewTables(Shared).decode([]byte(text), &Settings{Sharing: sharing}, func(b *builder) bool {
+		ok := NewTables(Shared).decode([]byte(text), len(text), &Settings{Sharing: sharing}, func(b *builder) bool {
 			return newPlanner().of(reflect.TypeFor[fields]())(b, reflect.ValueOf(&f).Elem()) && b.done()
 		})
 		if !ok {
@@ -277,7 +277,7 @@ func TestStruct_SharesPointersToSmallIntegers(t *testing.T) {
 	}
 	for _, text := range []string{`{"allocations":[1.0]}`, `{"allocations":[1e0]}`, `{"allocations":["1"]}`, `{"small":128}`, `{"allocations":[01]}`} {
 		var f fields
-		ok := NewTables(Shared).decode([]byte(text), &Settings{Sharing: Shared}, func(b *builder) bool {
+		ok := NewTables(Shared).decode([]byte(text), len(text), &Settings{Sharing: Shared}, func(b *builder) bool {
 			return newPlanner().of(reflect.TypeFor[fields]())(b, reflect.ValueOf(&f).Elem()) && b.done()
 		})
 		if ok {

@@ -89,11 +89,11 @@ const (
 	Shared Sharing = true
 )
 
-// decode calls use with a builder at the beginning of data, and returns its result. The
+// decode calls use, which reads about size bytes, with a builder at the beginning of data, and returns its result. The
 // builder is not valid after use returns.
-func (t *Tables) decode(data []byte, s *Settings, use func(b *builder) bool) bool {
+func (t *Tables) decode(data []byte, size int, s *Settings, use func(b *builder) bool) bool {
 	b := t.builders.Get().(*builder)
-	b.tables = t.enter(len(data), s.Into)
+	b.tables = t.enter(size, s.Into)
 	b.scanner = scanner{data: data}
 	b.sharing, b.drop, b.into = s.Sharing, s.Drop, s.Into
 	ok := use(b)

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"testing"
@@ -58,6 +60,25 @@ func TestTables_GrowWithWhatIsRead(t *testing.T) {
 	grown := read(smallFor)
 	if got := read(smallFor); got != grown || len(got.strings.slots) != largeSizes.strings {
 		t.Errorf("after more bytes there are %d slots for strings, want %d, the same", len(got.strings.slots), largeSizes.strings)
+	}
+}
+
+// An event of a stream counts once, although more events are in the buffer.
+func TestTables_GrowWithTheEventsThatAreRead(t *testing.T) {
+	settings := &Settings{Tables: NewTables(Own)}
+	event := []byte(`{"type":"ADDED","object":{"apiVersion":"v1","kind":"A","spec":"` + strings.Repeat("x", 1000) + `"}}` + "\n")
+	read := func(size int) int {
+		stream := bytes.Repeat(event, size/len(event))
+		f := &frameReader{settings: settings, body: io.NopCloser(bytes.NewReader(stream)), bypass: &bypass{}, batch: batch{pause: len(stream)}}
+		for f.advance() == nil {
+		}
+		return len(settings.Tables.current.Load().strings.slots)
+	}
+	if got := read(smallFor / 2); got != smallSizes.strings {
+		t.Errorf("after some events there are %d slots for strings, want %d", got, smallSizes.strings)
+	}
+	if got := read(smallFor); got != largeSizes.strings {
+		t.Errorf("after more events there are %d slots for strings, want %d", got, largeSizes.strings)
 	}
 }
 

@@ -81,6 +81,8 @@ var ofWire = []table{
 		{"two events on a line of a batch are one", "decodedEvent.decode", always("b.done()")},
 		{"the events of a batch are in reverse order", "batch.decode", replace("events[i]", "events[len(events)-1-i]")},
 		{"a builder keeps an incomplete document", "emptied", drop("clear(stack)")},
+		{"a builder keeps large strings", "builder.reset", replace("emptied(b.scan.scratch, keep)", "b.scan.scratch")},
+		{"each event counts as the whole buffer", "frameReader.event", always("size < 0")},
 		{"fields are dropped at any depth", "place.below", after(
 			"next.drop = p.drop.below[name]", "if next.drop == nil { next.drop = p.drop }")},
 		{"an object's name can be dropped", "kept", drop(`"name"`)},
