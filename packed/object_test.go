@@ -2,6 +2,7 @@ package packed_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -192,6 +193,35 @@ func (l *loose) DeepCopyObject() kruntime.Object { panic("not called") }
 
 // What As returns belongs to the caller: a write does not change other objects.
 // Fields that keep JSON have the text that Go's encoder, and so the server, would write.
+// mode decodes itself.
+type mode string
+
+func (m *mode) UnmarshalJSON(data []byte) error {
+	if *m = mode(strings.ToUpper(string(data))); *m == `"BAD"` {
+		return errors.New("the mode is bad")
+	}
+	return nil
+}
+
+type moded struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Mode mode `json:"mode"`
+}
+
+func (m *moded) DeepCopyObject() kruntime.Object { panic("not called") }
+
+func TestAs_AStringThatDecodesItselfMayRefuseItsValue(t *testing.T) {
+	p := packed.NewPacker()
+	if got, err := packed.As[moded](pack(t, p, parse(t, `{"mode":"good"}`))); err != nil || got.Mode != `"GOOD"` {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := packed.As[moded](pack(t, p, parse(t, `{"mode":"bad"}`))); err == nil {
+		t.Errorf("a refused value: %+v", got)
+	}
+}
+
 func TestAs_KeepsTheTextOfManagedFields(t *testing.T) {
 	const fields = `{"f:spec":{"k:{\"name\":\"a\\\\b\"}":{".":{}}}}`
 	object := pack(t, packed.NewPacker(), parse(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","managedFields":[{"fieldsV1":`+fields+`}]}}`))

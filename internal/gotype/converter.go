@@ -1,10 +1,12 @@
 package gotype
 
 import (
+	"encoding"
 	"encoding/json"
 	"math"
 	"reflect"
 	"strconv"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,9 +18,9 @@ import (
 
 // Converter converts unstructured content to T. It is safe for concurrent use.
 type Converter[T runtime.Object] struct {
-	of       Of[T]
-	integers integers
-	json     func() *wire.Settings // the decoder of JSON
+	of   Of[T]
+	fast limits                // of apimachinery's converter
+	json func() *wire.Settings // the decoder of JSON
 }
 
 // NewConverter returns a converter to T. Check must have returned nil for T.
@@ -26,9 +28,9 @@ func NewConverter[T runtime.Object]() *Converter[T] { return Of[T]{}.NewConverte
 
 // NewConverter returns a converter. Check must have returned nil.
 func (of Of[T]) NewConverter() *Converter[T] {
-	all := integers{math.MinInt64, math.MaxInt64}
-	all.narrow(of.GoType(), map[reflect.Type]bool{})
-	return &Converter[T]{of: of, integers: all, json: sync.OnceValue(func() *wire.Settings {
+	fast := limits{min: math.MinInt64, max: math.MaxInt64}
+	fast.narrow(of.GoType(), map[reflect.Type]bool{})
+	return &Converter[T]{of: of, fast: fast, json: sync.OnceValue(func() *wire.Settings {
 		return &wire.Settings{Tables: wire.NewTables(wire.Own), Into: wire.NewStruct(of.GoType().Elem())}
 	})}
 }
@@ -68,10 +70,11 @@ func (c *Converter[T]) Decode(from Source, content func() map[string]any) (T, er
 // dropped. A value that does not fit its field is an error that names the Go field and has no value. So is
 // an integer beyond int64 in an integer field: unstructured content has only a float64 near it.
 //
-// apimachinery's converter is fast and does not check ranges: it would cut 1<<32 to an int32 of zero. So
-// content with a number that does not fit each integer field of T is converted through JSON.
+// apimachinery's converter is fast and does not check ranges: it would cut 1<<32 to an int32 of zero. Nor does it call the methods
+// by which strings, numbers and keys of maps decode themselves. So content with a number that does not fit each integer
+// field of T, and all content of a T with such a method, is converted through JSON.
 func (c *Converter[T]) Convert(content map[string]any) (T, error) {
-	if c.integers.fit(content) {
+	if !c.fast.never && c.fast.fit(content) {
 		to := c.of.Empty()
 		if err := recovered(func() error { return runtime.DefaultUnstructuredConverter.FromUnstructured(content, to) }); err == nil {
 			return to, nil
@@ -107,57 +110,79 @@ func recovered(decode func() error) (err error) {
 	return decode()
 }
 
-// integers is a range of integers.
-type integers struct{ min, max int64 }
+// limits says which content apimachinery's converter converts as the JSON decoder does.
+type limits struct {
+	min, max int64 // the range of integers
+	never    bool
+}
 
-// narrow reduces the range to the integers that each integer field in t can have. It does not look into types
-// that decode themselves.
-func (i *integers) narrow(t reflect.Type, seen map[reflect.Type]bool) {
+// narrow reduces the range to the integers that each integer field in t can have, and sets never if t has a part that apimachinery's
+// converter converts in another way. It does not look into types that decode themselves.
+func (l *limits) narrow(t reflect.Type, seen map[reflect.Type]bool) {
 	if seen[t] {
 		return
 	}
 	seen[t] = true
-	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+	if itself, called := decodesItself(t); itself {
+		l.never = l.never || !called
 		return
 	}
 	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		i.narrow(t.Elem(), seen)
+	case reflect.Map:
+		l.narrow(t.Key(), seen)
+		l.narrow(t.Elem(), seen)
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		l.narrow(t.Elem(), seen)
 	case reflect.Struct:
 		for field := range t.Fields() {
-			i.narrow(field.Type, seen)
+			_, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+			quoted := strings.Contains(options, "string")
+			l.never = l.never || quoted || field.Anonymous && field.Type.Kind() == reflect.Pointer // JSON sets it only if it has a field
+			l.narrow(field.Type, seen)
 		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		bits := t.Bits()
-		i.min, i.max = max(i.min, math.MinInt64>>(64-bits)), min(i.max, math.MaxInt64>>(64-bits))
+		l.min, l.max = max(l.min, math.MinInt64>>(64-bits)), min(l.max, math.MaxInt64>>(64-bits))
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		i.min = 0
+		l.min = 0
 		if bits := t.Bits(); bits < 64 {
-			i.max = min(i.max, 1<<bits-1)
+			l.max = min(l.max, 1<<bits-1)
 		}
 	}
 }
 
+// decodesItself reports whether the JSON decoder leaves t to a method of t, and whether apimachinery's converter calls it too.
+func decodesItself(t reflect.Type) (itself, called bool) {
+	to := reflect.PointerTo(t)
+	switch {
+	case to.Implements(reflect.TypeFor[json.Unmarshaler]()):
+		return true, t.Kind() == reflect.Struct
+	case to.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()), t == reflect.TypeFor[json.Number]():
+		return true, false
+	}
+	return false, false
+}
+
 // fit reports whether all numbers in value are in the range. It reports false for a value of a type that
 // JSON does not have.
-func (i *integers) fit(value any) bool {
+func (l *limits) fit(value any) bool {
 	switch value := value.(type) {
 	case nil, string, bool:
 		return true
 	case int64:
-		return i.min <= value && value <= i.max
+		return l.min <= value && value <= l.max
 	case float64:
-		return float64(i.min) < value && value < float64(i.max) // the limits are rounded
+		return float64(l.min) < value && value < float64(l.max) // the limits are rounded
 	case map[string]any:
 		for _, member := range value {
-			if !i.fit(member) {
+			if !l.fit(member) {
 				return false
 			}
 		}
 		return true
 	case []any:
 		for _, element := range value {
-			if !i.fit(element) {
+			if !l.fit(element) {
 				return false
 			}
 		}

@@ -2,11 +2,14 @@ package gotype_test
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -53,7 +56,7 @@ func contentOf(t *testing.T, text string) map[string]any {
 
 // The converter returns what the JSON decoder returns for the same object.
 func TestConverter_ConvertsAsTheJSONDecoder(t *testing.T) {
-	for _, text := range []string{
+	testAsJSON[narrow](t, []string{
 		`{"kind":"Block","apiVersion":"v1","metadata":{"name":"a","generation":3,"creationTimestamp":"2024-01-02T03:04:05Z"}}`,
 		`{"allocations":[null,0,null,1]}`,
 		`{"allocations":null}`,
@@ -72,19 +75,157 @@ func TestConverter_ConvertsAsTheJSONDecoder(t *testing.T) {
 		`{"next":{"sequence":1,"next":{"ratio":1e20}}}`,
 		`{"unknown":{"deep":[1]},"sequence":1}`,
 		`{"count":2147483647,"byte":{"a":255},"single":1.5}`,
-	} {
-		want, got := &narrow{}, (*narrow)(nil)
-		if err := utiljson.Unmarshal([]byte(text), want); err != nil {
-			t.Fatalf("%s: %v", text, err)
+	})
+	testAsJSON[decodesScalar](t, []string{`{"mode":"abc"}`, `{"mode":null}`, `{"mode":"bad"}`, `{"mode":1}`})
+	testAsJSON[decodesPointer](t, []string{`{"mode":"abc"}`, `{"mode":null}`, `{"mode":"bad"}`, `{}`})
+	testAsJSON[decodesText](t, []string{`{"text":"abc"}`, `{"text":"bad"}`, `{"text":1}`})
+	testAsJSON[decodesKeys](t, []string{`{"of":{"abc":1}}`, `{"of":{"bad":1}}`, `{"of":{}}`})
+	testAsJSON[decodesStruct](t, []string{`{"text":"abc"}`, `{"text":"bad"}`, `{"text":{"value":"abc"}}`})
+	testAsJSON[decodesBytes](t, []string{`{"text":"abcd"}`, `{"text":"bad"}`, `{"text":[1]}`})
+	testAsJSON[keepsJSON](t, []string{`{"raw":null}`, `{"raw":{"a":[1,null]}}`, `{}`})
+	testAsJSON[keepsDigits](t, []string{`{"number":"abc"}`, `{"number":"1.50"}`, `{"number":1}`})
+	testAsJSON[quoted](t, []string{`{"number":"3"}`, `{"number":3}`})
+	testAsJSON[inlined](t, []string{`{}`, `{"paused":true}`, `{"paused":null}`})
+}
+
+// testAsJSON converts the texts to T. An error is wanted if the JSON decoder has one.
+func testAsJSON[T any, P interface {
+	*T
+	runtime.Object
+}](t *testing.T, texts []string,
+) {
+	t.Helper()
+	for _, text := range texts {
+		want := P(new(T))
+		wantErr := utiljson.Unmarshal([]byte(text), want)
+		got, err := gotype.NewConverter[P]().Convert(contentOf(t, text))
+		switch {
+		case (err == nil) != (wantErr == nil):
+			t.Errorf("%T from %s: error %v, that of the JSON decoder: %v", want, text, err, wantErr)
+		case err == nil && !reflect.DeepEqual(want, got):
+			t.Errorf("%T from %s (-JSON +converter):\n%s", want, text, cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })))
 		}
-		got, err := gotype.NewConverter[*narrow]().Convert(contentOf(t, text))
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(narrow{})); diff != "" {
-			t.Errorf("%s (-JSON +converter):\n%s", text, diff)
-		}
+	}
+}
+
+// object is the part that the types below have in common.
+type object struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+}
+
+func (o *object) DeepCopyObject() runtime.Object { panic("not called") }
+
+// mode decodes itself from JSON.
+type mode string
+
+func (m *mode) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	*m = mode(strings.ToUpper(text))
+	return refuse(text)
+}
+
+// word, textStruct and textBytes decode themselves from texts.
+type (
+	word       string
+	textStruct struct {
+		Value string `json:"value"`
+	}
+	textBytes []byte
+)
+
+func (w *word) UnmarshalText(data []byte) error {
+	*w = word(strings.ToUpper(string(data)))
+	return refuse(string(data))
+}
+
+func (s *textStruct) UnmarshalText(data []byte) error {
+	s.Value = strings.ToUpper(string(data))
+	return refuse(string(data))
+}
+
+func (b *textBytes) UnmarshalText(data []byte) error {
+	*b = textBytes(strings.ToUpper(string(data)))
+	return refuse(string(data))
+}
+
+func refuse(text string) error {
+	if text == "bad" {
+		return errors.New("the text is bad")
+	}
+	return nil
+}
+
+// Each type has one field that apimachinery's converter does not convert as the JSON decoder.
+type (
+	decodesScalar struct {
+		object `json:",inline"`
+		Mode   mode `json:"mode"`
+	}
+	decodesPointer struct {
+		object `json:",inline"`
+		Mode   *mode `json:"mode"`
+	}
+	decodesText struct {
+		object `json:",inline"`
+		Text   word `json:"text"`
+	}
+	decodesKeys struct {
+		object `json:",inline"`
+		Of     map[word]int `json:"of"`
+	}
+	decodesStruct struct {
+		object `json:",inline"`
+		Text   textStruct `json:"text"`
+	}
+	decodesBytes struct {
+		object `json:",inline"`
+		Text   textBytes `json:"text"`
+	}
+	keepsJSON struct {
+		object `json:",inline"`
+		Raw    json.RawMessage `json:"raw"`
+	}
+	keepsDigits struct {
+		object `json:",inline"`
+		Number json.Number `json:"number"`
+	}
+	quoted struct {
+		object `json:",inline"`
+		Number int64 `json:"number,string"`
+	}
+	inlined struct {
+		object  `json:",inline"`
+		*Common `json:",inline"`
+	}
+	// Common is exported, so that the JSON decoder can set a pointer to it.
+	Common struct {
+		Paused bool `json:"paused"`
+	}
+)
+
+// usual has fields of apimachinery's own types.
+type usual struct {
+	block
+
+	Limits map[string]resource.Quantity `json:"limits"`
+	Raw    runtime.RawExtension         `json:"raw"`
+	Wait   *metav1.Duration             `json:"wait"`
+}
+
+// The fast converter takes parts of the content, and the JSON decoder does not.
+func TestConverter_UsualTypesAreConvertedWithoutJSON(t *testing.T) {
+	content := contentOf(t, `{"any":{"a":1},"limits":{"cpu":"500m"},"raw":{"b":2},"wait":"3s"}`)
+	got, err := gotype.NewConverter[*usual]().Convert(content)
+	if err != nil || got.Limits["cpu"] != resource.MustParse("500m") || string(got.Raw.Raw) != `{"b":2}` || got.Wait.Seconds() != 3 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	content["any"].(map[string]any)["a"] = "changed"
+	if got.Any.(map[string]any)["a"] != "changed" {
+		t.Error("the object was converted through JSON")
 	}
 }
 
