@@ -27,9 +27,12 @@ type Query struct {
 	//	status.conditions[?(@.type=="Ready")].status=True,metadata.labels.example\.com/team!="the \"A\" team"
 	//
 	// A path is a JSONPath as kubectl accepts it, without braces and without the operator "..", whose cost has no
-	// useful limit. A path that finds nothing or null is like a key
+	// useful limit. Its unions, such as ['a','b'], have at most 256 combinations. A path that finds nothing or null is like a key
 	// that is absent: !=, notin and ! match then. Of several results of a path, =, in, > and < require one that
 	// matches, and != and notin require that none equals a value. Lists and objects equal no value.
+	//
+	// A part of the object that a path does not fit has no result and does not affect the others: an index that a list does not
+	// have, or an element whose field a filter can't compare, because it is of another type.
 	//
 	// A value is a text without spaces and the characters =!,()<>" or a string in Go syntax. A number equals each text
 	// of its value (3 and 3.0). The order for > and < is that of SortBy, but a number and a text have no order.
@@ -37,7 +40,7 @@ type Query struct {
 	// SortBy is the path of the field by which objects are sorted. Numbers come first, and quantities such as
 	// "500m" and "2Gi", by their value; then texts in the order of their bytes, false and true among them. Last, also if
 	// Descending, come objects in which the path finds nothing, null, a list or an object. Of several results the
-	// first counts. Objects with equal fields, and all objects if SortBy is empty, are in the order of namespace
+	// first counts; those of * in an object are in the order of their names. Objects with equal fields, and all objects if SortBy is empty, are in the order of namespace
 	// and name.
 	SortBy string
 	// Descending reverses the order of SortBy, but not that of namespace and name.
@@ -140,7 +143,7 @@ func (r *Reader) Count(q Query) (int, error) {
 	return result.Total, err
 }
 
-// plan is a query that has been parsed. It is used by one goroutine.
+// plan is a query that has been parsed.
 type plan struct {
 	where  []requirement
 	sortBy path

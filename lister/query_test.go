@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/gvrkit/gvrkit/lister"
 )
@@ -100,6 +102,8 @@ func testWhere(t *testing.T, r *lister.Reader) {
 		"in in (in)":                               "",
 		"spec.tier notin(gold),notin!=in":          "b c",
 		`spec.decks[?(@.name=="upper")].guns=4`:    "a",
+		`$.spec.tier=silver,$['spec'].crew=12`:     "b",
+		`['spec'].tier=silver`:                     "b",
 		`spec.decks[?(@.name=="a..b ,]")].guns!=4`: "a b c d",
 		`metadata.labels.example\.com/team="the \"A\" team"`:            "a",
 		`metadata.labels['example\.com/team'],metadata.labels["app"]=a`: "",
@@ -120,6 +124,117 @@ func testWhere(t *testing.T, r *lister.Reader) {
 		}
 		if n, err := r.Count(lister.Query{Where: where, Limit: 1, Offset: 1}); n != result.Total || err != nil {
 			t.Errorf("%s: Count is %d, %v", where, n, err)
+		}
+	}
+}
+
+// A part of an object that does not fit a path has no result, and does not hide the others.
+func TestQuery_ElementsOfOtherTypes(t *testing.T) {
+	crew := []any{
+		parsed(t, "", "a", `{"spec":{"ports":[{"name":"x","target":"http"},{"name":"web","target":8080},null,7,{"name":"none"},{"name":"two","target":[1,2]},{"name":"half","target":0.5}]}}`),
+		parsed(t, "", "b", `{"spec":{"ports":[{"name":"web","target":8080.0,"on":true}]}}`),
+		parsed(t, "", "c", `{"spec":{"ports":"none","rows":[[1,2],[],"x",[3]]}}`),
+	}
+	for name, r := range map[string]*lister.Reader{
+		"trees": lister.NewReader(newIndexer(t, crew...), widgets), "packed": lister.NewReader(newPacked(t, crew...), widgets),
+	} {
+		for where, want := range map[string]string{
+			`spec.ports[?(@.target==8080)].name=web`:  "a b",
+			`!spec.ports[?(@.target==8080)]`:          "c",
+			`spec.ports[?(@.target=="http")].name=x`:  "a",
+			`spec.ports[?(@.target!=8080)].name=x`:    "", // a string is not comparable with a number
+			`spec.ports[?(@.target!=8080)].name=half`: "a",
+			`spec.ports[?(@.target>80)].name=web`:     "a b",
+			`spec.ports[?(@.target>=8080)].name=web`:  "a b",
+			`spec.ports[?(@.target<=0.5)].name=half`:  "a",
+			`spec.ports[?(@.target<0.75)].name=half`:  "a",
+			`spec.ports[?(0.75>@.target)].name=half`:  "a",
+			`spec.ports[?(@.target[*]==1)]`:           "", // two values are not comparable
+			`spec.ports[?(@.target[1]==2)].name=two`:  "a",
+			`spec.ports[?(@.on==true)]`:               "b",
+			`spec.ports[?(@.on!=false)]`:              "b",
+			`spec.ports[?(@.on>=false)]`:              "", // true and false have no order
+			`spec.ports[?(@==7)]`:                     "a",
+			`spec.ports[?(@.target)].name=none`:       "",
+			`spec.ports[?(@.target==@.target)]`:       "a b",
+			`spec.rows[*][0]>2`:                       "c",
+			`spec.rows[*][-1]=2`:                      "c",
+			`spec.rows[*].*=3`:                        "c",
+			`spec.ports[0:9]`:                         "", // as for kubectl
+		} {
+			result, err := r.Query(lister.Query{Where: where})
+			if got := names(result.Items); err != nil || got != want {
+				t.Errorf("%s: %s selects %q, %v; want %q", name, where, got, err, want)
+			}
+		}
+	}
+}
+
+// The results of a path are those of kubectl's JSONPath, if that has no error. No list is empty: after an empty one, kubectl reads no other.
+func TestQuery_PathsAreThoseOfJSONPath(t *testing.T) {
+	content := `{"a":{"b":[0,1,2,3,4],"c":{"d":"x","e":null}},"l":[{"n":1,"s":"b"},{"n":2,"s":"a","d":{"d":true}},{"s":"c"}],"t":true,"f":1.5,"x.y":"z","n":null}`
+	object := parsed(t, "", "object", content)
+	trees, fromPacked := lister.NewReader(newIndexer(t, object), widgets), lister.NewReader(newPacked(t, object), widgets)
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	steps := []string{
+		".a", ".b", ".c", ".d", ".e", ".l", ".l", ".n", ".s", ".t", ".*", "[*]", "[0]", "[-1]", "[1:3]", "[:2]", "[1:]", "[::2]", "[-3:-1]", "[7]", "[2:1]", "[]", "['a']", "['b','c']", "[0,1]", "[0,-1,7]",
+		"['x\\.y']", `[?(@.n)]`, `[?(@.n==1)]`, `[?(@.n>=2)]`, `[?(@.n<2)]`, `[?(@.s=="a")]`, `[?(@.s!="a")]`, `[?(@.s>'a')]`, `[?(@.s<="b")]`, `[?(@.d.d==true)]`, `[?(@>2)]`, `[?(2>@)]`, `[?(@.n==@.n)]`,
+	}
+	compared := 0
+	for range 2000 {
+		text := ""
+		for range 1 + random.IntN(4) {
+			text += steps[random.IntN(len(steps))]
+		}
+		theirs := jsonpath.New("path").AllowMissingKeys(true)
+		if err := theirs.Parse("{" + text + "}"); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		results, err := theirs.FindResults(object.Object)
+		if err != nil {
+			continue
+		}
+		compared++
+		wanted := []string{} // the scalars
+		there := false
+		for _, result := range slices.Concat(results...) {
+			switch v := result.Interface().(type) {
+			case nil:
+			case map[string]any, []any:
+				there = true
+			case uint8: // of a wildcard in a string
+			default:
+				there = true
+				wanted = append(wanted, fmt.Sprint(v))
+			}
+		}
+		for _, r := range []*lister.Reader{trees, fromPacked} {
+			if n, err := r.Count(lister.Query{Where: text}); err != nil || (n == 1) != there {
+				t.Fatalf("seed %d: %s finds a value: %v, %v; want %v", seed, text, n == 1, err, there)
+			}
+			for _, scalar := range []string{"0", "1", "2", "3", "4", "x", "a", "b", "c", "true", "1.5", "z", "object"} {
+				if n, err := r.Count(lister.Query{Where: text + "=" + scalar}); err != nil || (n == 1) != slices.Contains(wanted, scalar) {
+					t.Fatalf("seed %d: %s finds %s: %v, %v; want %q", seed, text, scalar, n == 1, err, wanted)
+				}
+			}
+		}
+	}
+	if compared < 500 {
+		t.Errorf("seed %d: %d paths were compared", seed, compared)
+	}
+}
+
+// The map of an object has no order, but its names have.
+func TestQuery_SortByAWildcard(t *testing.T) {
+	var objects []any
+	for i := range 30 {
+		objects = append(objects, parsed(t, "", fmt.Sprintf("o%02d", i), fmt.Sprintf(`{"spec":{"a":%d,"b":%d,"c":%d,"d":0}}`, i, -i, i%3)))
+	}
+	for _, c := range []cache.Indexer{newIndexer(t, objects...), newPacked(t, objects...)} {
+		result, err := lister.NewReader(c, widgets).Query(lister.Query{SortBy: "spec.*"})
+		if got := inOrder(result.Items); err != nil || !slices.IsSorted(got) {
+			t.Errorf("%v, %v", got, err)
 		}
 	}
 }
@@ -199,9 +314,28 @@ func TestQuery_InvalidQueries(t *testing.T) {
 		{lister.Query{Where: "spec.tier}{.spec=gold"}, "position 10: a path has no braces"},
 		{lister.Query{SortBy: "spec.tier,spec.crew"}, `SortBy "spec.tier,spec.crew": position 10: the path ends before this`},
 		{lister.Query{SortBy: "spec.decks["}, "is not a valid JSONPath: "},
-		{lister.Query{Where: "spec..name"}, "position 5: a path that searches all levels (..) is not supported"},
-		{lister.Query{Where: "spec.decks[?(@..name==1)]"}, "position 15: a path that searches all levels (..)"},
+		{lister.Query{Where: "spec..name"}, "position 1: a path that searches all levels (..) is not supported"},
+		{lister.Query{Where: "spec.decks[?(@..name==1)]"}, "position 1: a path that searches all levels (..)"},
 		{lister.Query{SortBy: "."}, "want the path of a field"},
+		{lister.Query{SortBy: "$"}, "a path has an empty name"},
+		{lister.Query{SortBy: "$."}, "want the path of a field"},
+		{lister.Query{Where: "spec['..x..x']"}, "position 1: a path that searches all levels (..)"},
+		{lister.Query{Where: "spec.decks['..guns',0]"}, "a path that searches all levels (..)"},
+		{lister.Query{Where: "spec.decks[?(@['..name']==1)]"}, "a path that searches all levels (..)"},
+		{lister.Query{Where: "spec.decks[?(1==@['..name'])]"}, "a path that searches all levels (..)"},
+		{lister.Query{Where: "metadata."}, "position 1: a path has an empty name"},
+		{lister.Query{Where: "spec.tier=gold,metadata.=a"}, "position 16: a path has an empty name"},
+		{lister.Query{Where: "spec['']"}, "a path has an empty name"},
+		{lister.Query{Where: "$spec.tier=gold"}, "a path has an empty name"},
+		{lister.Query{Where: "spec.$.tier=gold"}, "a path has an empty name"},
+		{lister.Query{Where: "spec.decks[?(range)].guns=4"}, "range is not a part of a path"},
+		{lister.Query{Where: "spec.decks[?(name=='upper')].guns=4"}, "name is not a part of a path"},
+		{lister.Query{Where: "spec.decks[0]name=upper"}, "name is not a part of a path"},
+		{lister.Query{Where: "spec.decks[0]5=5"}, "a constant outside of a comparison"},
+		{lister.Query{Where: "spec.decks[?(@.guns=4)]"}, "a filter has no operator ="},
+		{lister.Query{Where: "spec.decks[::0]"}, "the step of a slice must be positive"},
+		{lister.Query{Where: "spec" + strings.Repeat("['a','a','a','a']", 5)}, "the unions of a path have more than 256 combinations"},
+		{lister.Query{SortBy: "spec['a'" + strings.Repeat(",'a'", 256) + "]"}, "the unions of a path have more than 256 combinations"},
 		{lister.Query{Offset: -1}, `Offset "-1": it must not be negative`},
 		{lister.Query{Limit: -1}, `Limit "-1": it must not be negative`},
 	} {

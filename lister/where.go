@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/client-go/util/jsonpath"
 )
 
 // value is a scalar of an object, or of a query.
@@ -268,15 +267,10 @@ func (s *scanner) path() (path, error) {
 	if err := s.skipPath(); err != nil {
 		return path{}, err
 	}
-	text := strings.TrimPrefix(s.text[begin.at:s.at], ".")
-	if text == "" {
-		return path{}, begin.errorf("want the path of a field")
+	p, err := parsePath(s.text[begin.at:s.at])
+	if err != nil {
+		return path{}, begin.errorf("%w", err)
 	}
-	p := path{json: jsonpath.New("path").AllowMissingKeys(true)}
-	if err := p.json.Parse("{." + text + "}"); err != nil {
-		return path{}, begin.errorf("%q is not a valid JSONPath: %w", text, err)
-	}
-	p.split("{." + text + "}")
 	return p, nil
 }
 
@@ -293,8 +287,6 @@ func (s *scanner) skipPath() error {
 		case c == quote:
 			quote = 0
 		case quote != 0:
-		case strings.HasPrefix(s.text[s.at:], ".."):
-			return s.errorf("a path that searches all levels (..) is not supported")
 		case brackets > 0 && strings.IndexByte("'\"", c) >= 0:
 			quote = c
 		case c == '[':

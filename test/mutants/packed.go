@@ -74,8 +74,7 @@ var ofPacked = []table{
 		{"Go types are made from trees of packed objects", "Typed.convert", always("!is || !t.objects.IsPacked()")},
 		{"a typed view of a packed cache keeps all objects", "conversions.put", never("!replaced && most > 0 && len(c.of) >= most")},
 		{"a query unpacks each object that it reads", "Reader.fields", never("r.objects.IsPacked()")},
-		{"a path of a packed object has no rest", "path.split", always("len(p.names) == len(list.Nodes) || len(p.names) == 0")},
-		{"a path of a packed object ends at null", "path.find", replace("!there || at == nil", "!there")},
+		{"a path of a packed object has no rest", "path.find", replace("eval(p.rest, []any{at})", "[]any{at}")},
 	}},
 	{"internal/informer", "internal/informer", []mutant{
 		{"the dictionary of a packed cache is renewed during the first list", "packing.renew", never("!p.synced()")},
