@@ -128,6 +128,61 @@ func testWhere(t *testing.T, r *lister.Reader) {
 	}
 }
 
+// Numbers are compared exactly, in each text of their values.
+func TestQuery_Numbers(t *testing.T) {
+	numbers := []any{
+		parsed(t, "", "a", `{"f":0.12345678915,"tenth":0.1,"i":100000,"large":1e300,"s":"99999999999999999999","q":"99999999999999999999Ki","h":"12e5","z":"010"}`),
+		parsed(t, "", "b", `{"f":0.2,"tenth":0.3,"i":3,"large":5e-324,"s":"88888888888888888888","q":"0.1234567891234m","h":"13e5","z":"-.5k"}`),
+		parsed(t, "", "c", `{"f":0.12345678916,"i":-1,"s":"0.12345678915","q":"0.1234567891235m","h":"1300000","z":"9."}`),
+	}
+	for name, r := range map[string]*lister.Reader{
+		"trees": lister.NewReader(newIndexer(t, numbers...), widgets), "packed": lister.NewReader(newPacked(t, numbers...), widgets),
+	} {
+		for where, want := range map[string]string{
+			"f>0.1234567891":              "a b c",
+			"f<0.1234567892":              "a c",
+			"f>0.123456789155":            "b c",
+			"f=1.2345678915e-1":           "a",
+			"tenth=0.10":                  "a",
+			"tenth=1e-1":                  "a",
+			"tenth<0.3":                   "a",
+			"i=1e5":                       "a",
+			"i=+1E+05":                    "a",
+			"i>1e3":                       "a",
+			"i in (3e0,-10e-1)":           "b c",
+			"i<1e400":                     "", // no number
+			"i<1e-999999999":              "",
+			"large>9e299":                 "a",
+			"large=10e299":                "a",
+			"large=1" + zeros(300):        "a",
+			"large=1" + zeros(300) + ".0": "a",
+			"large<1e-320":                "b",
+			"s>90000000000000000000":      "a",
+			"s>1e-1":                      "a b c",
+			"q<0.12345678912345m":         "b",
+			"q>99999999999999999999":      "a",
+			"h=12e5":                      "a",
+			"h=1200000":                   "", // a string equals the same text only
+			"h>1e5":                       "c",
+			"z=10":                        "",
+			"z<-499":                      "b",
+			"z>9.5":                       "a",
+		} {
+			result, err := r.Query(lister.Query{Where: where})
+			if got := names(result.Items); err != nil || got != want {
+				t.Errorf("%s: %s selects %q, %v; want %q", name, where, got, err, want)
+			}
+		}
+		for by, want := range map[string]string{"f": "a c b", "s": "c b a", "q": "b c a", "h": "c a b", "z": "b c a"} {
+			if result, err := r.Query(lister.Query{SortBy: by}); err != nil || strings.Join(inOrder(result.Items), " ") != want {
+				t.Errorf("%s: by %s: %q, %v; want %q", name, by, inOrder(result.Items), err, want)
+			}
+		}
+	}
+}
+
+func zeros(n int) string { return strings.Repeat("0", n) }
+
 // A part of an object that does not fit a path has no result, and does not hide the others.
 func TestQuery_ElementsOfOtherTypes(t *testing.T) {
 	crew := []any{

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // value is a scalar of an object, or of a query.
@@ -28,8 +26,9 @@ func newValue(v any) (value, bool) {
 	case int64:
 		return value{text: strconv.FormatInt(v, 10), number: number{is: true, whole: v}}, true
 	case float64:
-		exact := new(big.Rat).SetFloat64(v) // nil if v is infinite or not a number
-		return value{text: strconv.FormatFloat(v, 'f', -1, 64), number: number{is: exact != nil, exact: exact}}, true
+		text := strconv.FormatFloat(v, 'f', -1, 64)
+		exact, is := new(big.Rat).SetString(text) // of 0.1, not of the float64 near it; none if v is infinite
+		return value{text: text, number: number{is: is, exact: exact}}, true
 	}
 	return value{}, false
 }
@@ -73,22 +72,61 @@ func (n number) rat() *big.Rat {
 	return new(big.Rat).SetInt64(n.whole)
 }
 
-// quantity returns the value of a number or a quantity. Texts with exponents are none: texts such as 12e5 are
-// often hashes, and a large exponent would cost much time.
+// longest is the length of the longest text that can be a number. The exact text of a float64 is shorter.
+const longest = 400
+
+// units are the suffixes of quantities. That of a plain number is nil.
+var units = func() map[string]*big.Rat {
+	units := map[string]*big.Rat{"": nil}
+	for n, suffix := range []string{"n", "u", "m"} {
+		units[suffix] = big.NewRat(1, []int64{1e9, 1e6, 1e3}[n])
+	}
+	for n, suffix := range []string{"k", "M", "G", "T", "P", "E"} {
+		units[suffix] = big.NewRat([]int64{1e3, 1e6, 1e9, 1e12, 1e15, 1e18}[n], 1)
+	}
+	for n, suffix := range []string{"Ki", "Mi", "Gi", "Ti", "Pi", "Ei"} {
+		units[suffix] = big.NewRat(1<<(10*(n+1)), 1)
+	}
+	return units
+}()
+
+// quantity returns the exact value of a number or a quantity; resource.ParseQuantity rounds. Texts with exponents are none: texts such
+// as 12e5 are often hashes.
 func quantity(text string) number {
-	const longest = 32
-	if text == "" || len(text) > longest || !strings.Contains("+-.0123456789", text[:1]) ||
-		strings.ContainsAny(strings.TrimSuffix(strings.TrimSuffix(text, "i"), "E"), "eE") {
+	digits := strings.TrimRight(text, "EGKMPTikmnu")
+	unit, known := units[text[len(digits):]]
+	if !known || !isDecimal(digits) {
 		return number{}
 	}
-	q, err := resource.ParseQuantity(text)
-	if err != nil {
-		return number{}
-	}
-	if whole, is := q.AsInt64(); is {
+	if whole, err := strconv.ParseInt(digits, 10, 64); err == nil && unit == nil {
 		return number{is: true, whole: whole}
 	}
-	exact, is := new(big.Rat).SetString(q.AsDec().String())
+	exact, is := new(big.Rat).SetString(digits)
+	if is && unit != nil {
+		exact.Mul(exact, unit)
+	}
+	return number{is: is, exact: exact}
+}
+
+// isDecimal reports whether text has the characters of a number without an exponent.
+func isDecimal(text string) bool {
+	return len(text) <= longest && strings.Trim(text, "+-.0123456789") == ""
+}
+
+// maxExponent is that of the smallest float64. A large exponent would cost much time.
+const maxExponent = 324
+
+// scientific returns the value of a number with an exponent, such as 12e5.
+func scientific(text string) number {
+	at := strings.IndexAny(text, "eE")
+	if at < 0 || !isDecimal(text[:at]) {
+		return number{}
+	}
+	exponent, err := strconv.Atoi(text[at+1:])
+	if err != nil || exponent < -maxExponent || exponent > maxExponent {
+		return number{}
+	}
+	exact, is := new(big.Rat).SetString(text)
 	return number{is: is, exact: exact}
 }
 
@@ -258,6 +296,9 @@ func (s *scanner) value() (value, error) {
 	}
 	s.at = len(s.text) - len(rest)
 	v, _ := newValue(text)
+	if !v.number.is {
+		v.number = scientific(text)
+	}
 	return v, nil
 }
 
