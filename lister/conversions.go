@@ -101,10 +101,11 @@ func (c *conversions[T]) drop(key string) {
 	delete(c.of, name)
 }
 
-// trim sweeps if there are more conversions than the objects that have just been read, which were all.
-func (c *conversions[T]) trim(objects int, cached func(cache.ObjectName) bool) {
+// trim sweeps if conversions of deleted objects are kept, or may be: objects is the number of all objects, which have just been read, and
+// most that of put, which may have dropped conversions of theirs instead.
+func (c *conversions[T]) trim(objects, most int, cached func(cache.ObjectName) bool) {
 	c.mu.Lock()
-	if len(c.of) > objects {
+	if len(c.of) > objects || most > 0 && objects >= most {
 		c.until = 0
 	}
 	c.mu.Unlock()

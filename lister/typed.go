@@ -63,11 +63,7 @@ func NewTyped[T Object](indexer cache.Indexer, gvr schema.GroupVersionResource) 
 // that can't be converted to T, sorted by name. It returns both: the objects are complete except for those
 // that the error names. A nil selector selects everything.
 func (t *Typed[T]) List(selector labels.Selector) ([]T, error) {
-	objects, read, err := t.list(metav1.NamespaceAll, selector)
-	if selector == nil || selector.Empty() {
-		t.conversions.trim(read, t.cached)
-	}
-	return objects, err
+	return t.list(metav1.NamespaceAll, selector)
 }
 
 // Get returns the object with the cache key name: the name of a cluster-scoped object, or namespace/name of a
@@ -96,8 +92,7 @@ type TypedNamespace[T Object] struct {
 
 // List returns the objects that selector matches, as [Typed.List] does.
 func (n TypedNamespace[T]) List(selector labels.Selector) ([]T, error) {
-	objects, _, err := n.typed.list(n.namespace, selector)
-	return objects, err
+	return n.typed.list(n.namespace, selector)
 }
 
 // Get returns the object with that name, as [Typed.Get] does.
@@ -105,8 +100,20 @@ func (n TypedNamespace[T]) Get(name string) (T, error) {
 	return n.typed.get(n.namespace+"/"+name, name)
 }
 
-func (t *Typed[T]) list(namespace string, selector labels.Selector) (objects []T, read int, err error) {
-	return t.collect(func(visit func(any)) error { return t.objects.Each(namespace, selector, visit) })
+func (t *Typed[T]) list(namespace string, selector labels.Selector) ([]T, error) {
+	objects, read, err := t.collect(func(visit func(any)) error { return t.objects.Each(namespace, selector, visit) })
+	if namespace == metav1.NamespaceAll && (selector == nil || selector.Empty()) {
+		t.conversions.trim(read, t.most(), t.cached)
+	}
+	return objects, err
+}
+
+// most returns the maximum number of results; 0: all.
+func (t *Typed[T]) most() int {
+	if t.objects.IsPacked() {
+		return mostOfPacked
+	}
+	return 0
 }
 
 // collect converts the objects that each visits. Read is their number, with those that can't be converted.

@@ -3,9 +3,12 @@ package lister_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	goruntime "runtime"
 	"strings"
 	"testing"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -160,6 +163,51 @@ func TestTyped_OfAPackedCacheKeepsFewResults(t *testing.T) {
 	if again > 1024 || again == 0 {
 		t.Errorf("%d results were kept", again)
 	}
+}
+
+// A list has more objects than results are kept, so their numbers do not show that some are of deleted objects.
+func TestTyped_OfAPackedCacheDropsTheResultsOfDeletedObjects(t *testing.T) {
+	var objects []any
+	for i := range 1400 {
+		objects = append(objects, newObject("ns", fmt.Sprint("o", i), nil))
+	}
+	c := newPacked(t, objects...)
+	typed := lister.NewTyped[*odd](c, widgets)
+	kept := func() map[string]weak.Pointer[odd] {
+		all, err := typed.List(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results := map[string]weak.Pointer[odd]{}
+		for _, object := range all {
+			results[object.Name] = weak.Make(object)
+		}
+		return results
+	}()
+	goruntime.GC()
+	maps.DeleteFunc(kept, func(_ string, result weak.Pointer[odd]) bool { return result.Value() == nil })
+	if len(kept) != 1024 {
+		t.Fatalf("%d results are kept", len(kept))
+	}
+	for name := range kept {
+		if len(kept) > 200 { // others stay
+			delete(kept, name)
+			continue
+		}
+		if err := c.cached.Delete(newObject("ns", name, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := typed.List(nil); err != nil {
+		t.Fatal(err)
+	}
+	goruntime.GC()
+	for name, result := range kept {
+		if result.Value() != nil {
+			t.Fatalf("the result of %s is still in memory", name)
+		}
+	}
+	goruntime.KeepAlive(typed)
 }
 
 func TestTyped_OfAPackedCacheMakesNoTrees(t *testing.T) {

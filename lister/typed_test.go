@@ -241,6 +241,10 @@ func TestTyped_DropsTheConversionsOfDeletedObjects(t *testing.T) {
 	const objects = 500
 	for name, read := range map[string]func(*lister.Typed[*block]) error{
 		"a list of all": func(typed *lister.Typed[*block]) error { _, err := typed.List(nil); return err },
+		"a list of all namespaces": func(typed *lister.Typed[*block]) error {
+			_, err := typed.Namespace("").List(nil)
+			return err
+		},
 		"a Get of it": func(typed *lister.Typed[*block]) error {
 			if _, err := typed.Get("ns/b7"); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("it is still there: %w", err)

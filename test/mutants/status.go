@@ -161,6 +161,7 @@ var ofStatus = []table{
 		{"a conversion of another object is kept", "conversions.put", always("known.isOf(object)")},
 		{"another packed object has the result of the last one", "conversion.isOf", always("c.packed == object")},
 		{"a list keeps the conversions of deleted objects", "conversions.trim", never("len(c.of) > objects")},
+		{"a list of a packed cache keeps the conversions of deleted objects", "conversions.trim", never("objects >= most")},
 		{"a Get keeps the conversion of a deleted object", "Typed.get", drop("t.conversions.drop(key)")},
 		{"conversions count as one read", "conversions.put", drop("c.until -= readsPerConversion")},
 		{"a sweep drops the conversions of cached objects", "Typed.cached", never("err == nil")},
