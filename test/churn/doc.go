@@ -37,6 +37,8 @@
 //     without a cause; all objects of a type are deleted before the first one of another type with
 //     its name is added; a removed handler is not called. Between two times at rest in which the subject does not list a type, and
 //     the type does not move, a handler gets each state. The values of [Invariant] are all that is checked.
+//   - When a cache says that it is synced, it must have the objects that existed some time before it was asked for, and have not changed
+//     ([World.Expect], [World.Missing]). The first additions of objects that a cache had when a handler was added are initial.
 //   - At rest, caches, states and waits must match the server. The subject must be at rest within [Config.Patience] after all
 //     faults have ended. Permissions that are revoked stay revoked. Requests alternate between servers also then, if no permission is revoked.
 //   - Each watch, as the client gets it, begins at a version that the client has got in its namespaces, and

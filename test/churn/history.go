@@ -2,9 +2,11 @@ package churn
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -57,6 +59,7 @@ type Recorder struct {
 	running int       // calls that may have begun before the removal
 	calling int       // calls that have been recorded, and have not returned
 	late    []Event
+	had     map[types.UID]bool // objects of the cache to which the handler was added
 }
 
 var _ cache.ResourceEventHandler = (*Recorder)(nil)
@@ -117,6 +120,17 @@ func (r *Recorder) Removed(running int) {
 	}
 }
 
+// AddedTo records the objects that the cache had when the handler was added, before and after that in the same state. Call it at most once.
+func (r *Recorder) AddedTo(has map[string]Observation) {
+	had := map[types.UID]bool{}
+	for _, o := range has {
+		had[o.UID] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.had = had
+}
+
 // History returns the events so far.
 func (r *Recorder) History() []Event {
 	r.mu.Lock()
@@ -129,9 +143,11 @@ func (r *Recorder) History() []Event {
 func (r *Recorder) Check(w *World) []Violation {
 	r.mu.Lock()
 	late, until := append([]Event(nil), r.late...), r.until
+	view := r.View
+	view.had = r.had
 	r.mu.Unlock()
 	events := r.History()
-	found := append(CheckHistory(w, r.View, events), w.missed(r.View, r.Since, until, events)...)
+	found := append(CheckHistory(w, view, events), w.missed(r.View, r.Since, until, events)...)
 	for _, e := range late {
 		found = append(found, Violation{CalledAfterRemoval, fmt.Sprintf("%s: a removed handler was called: %v", r.View.Name, e)})
 	}
@@ -151,4 +167,9 @@ func (r *Recorder) Has() map[string]Observation {
 		}
 	}
 	return has
+}
+
+// Got reports whether one of events is the addition of the object with this UID.
+func Got(events []Event, uid types.UID) bool {
+	return slices.ContainsFunc(events, func(e Event) bool { return e.Kind == Added && e.New.UID == uid })
 }

@@ -26,6 +26,8 @@ type View struct {
 	Merged bool
 	// Keeps means that objects of a type that is gone stay in the cache.
 	Keeps bool
+
+	had map[types.UID]bool // objects of the cache to which the handler was added
 }
 
 // Includes reports whether the view has the objects of a namespace now.
@@ -86,7 +88,7 @@ const (
 	Justified          Invariant = "justified: an object is deleted only if it does not exist, or is no longer selected"
 	Generations        Invariant = "generations: all objects of a type are deleted before the first of its successor is added"
 	OldState           Invariant = "old states: the old object of an update is the object that the handler has"
-	InitialList        Invariant = "initial list: it has the first additions"
+	InitialList        Invariant = "initial list: it has the first additions, and those of objects that the cache had when the handler was added"
 	Selection          Invariant = "selection: only objects that are selected are added or updated"
 	CalledAfterRemoval Invariant = "removal: a removed handler is not called"
 	Rest               Invariant = "rest: after the end of all faults, the subject comes to rest; the violations before this one are the differences that are left"
@@ -197,6 +199,9 @@ func (c *checker) added(e Event, o Object, have held, present bool) {
 	}
 	if c.had[o.UID] && c.view.Color == "" && c.view.Sets == nil && !o.returned() && !c.again[o.UID] {
 		c.report(Unique, e, "it was deleted before")
+	}
+	if !e.Initial && c.view.had[o.UID] && !c.had[o.UID] && !c.view.Merged {
+		c.report(InitialList, e, "the cache had it when the handler was added")
 	}
 	c.had[o.UID] = true
 	if c.again[o.UID] {

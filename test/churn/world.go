@@ -25,6 +25,7 @@ type World struct {
 	backup map[string]saved // by type; nil: there is none
 	moved  bool             // to the aggregated server
 	down   bool             // the aggregated server
+	moves  []time.Time      // between the servers
 
 	namespaces map[string]namespaceTruth // the run's own, by their names on the servers; nil: the servers have no Namespace objects
 	selected   map[string]*NamespaceSets // by color
@@ -40,8 +41,9 @@ type typeTruth struct {
 	inventory
 	other       inventory // of the server that does not serve the type now
 	objects     map[types.UID]*Object
-	restores    []restoration // of etcd
-	moves       int           // between the servers
+	recorded    map[types.UID]time.Time // when the last write of each object had ended
+	restores    []restoration           // of etcd
+	moves       int                     // between the servers
 	calm        []calm
 	lastRest    atRest
 	unconverted bool            // the conversion fails
@@ -153,7 +155,7 @@ func kindOf(typ string) string { return strings.ToUpper(typ[:1]) + typ[1:] }
 func (w *World) typeLocked(typ string) *typeTruth {
 	t := w.types[typ]
 	if t == nil {
-		t = &typeTruth{inventory: nothing(), other: nothing(), objects: map[types.UID]*Object{}, forbidden: map[string]bool{}}
+		t = &typeTruth{inventory: nothing(), other: nothing(), objects: map[types.UID]*Object{}, recorded: map[types.UID]time.Time{}, forbidden: map[string]bool{}}
 		w.types[typ] = t
 	}
 	return t
@@ -317,6 +319,7 @@ func (w *World) move(begun time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.moved, w.down = !w.moved, false
+	w.moves = append(w.moves, begun)
 	for _, t := range w.types {
 		t.vanishLocked(begun)
 		t.inventory, t.other = t.other, t.inventory
@@ -674,6 +677,7 @@ func (w *World) wrote(typ string, obj *unstructured.Unstructured, begun time.Tim
 	if n := len(o.States); n > 0 && o.States[n-1].ResourceVersion == seen.ResourceVersion {
 		return // the write has changed nothing
 	}
+	t.recorded[seen.UID] = time.Now()
 	o.States = append(o.States, State{ResourceVersion: seen.ResourceVersion, Serial: seen.Serial, Color: seen.Color, Held: len(obj.GetFinalizers()) > 0, Terminating: seen.Terminating, At: begun})
 }
 

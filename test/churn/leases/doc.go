@@ -3,5 +3,8 @@
 //
 // At rest, it compares each lease with the model: the lister and each handler have the objects
 // that the lease selects, and state, reason and WaitForSync are those of a type that is served,
-// absent, served in another version, or forbidden.
+// absent, served in another version, or forbidden. Each namespace has at most as many watches as leases.
+//
+// At any time, WaitForSync of the first lease on an informer must not return before the lister has the objects that existed before,
+// and a registration must not have synced before its handler has got them.
 package leases

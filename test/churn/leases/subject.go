@@ -18,7 +18,6 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/churn"
-	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
 // New returns a subject: a factory with these options. It implements [churn.NewSubject].
@@ -40,7 +39,10 @@ type subject struct {
 	leases    map[string]*lease
 	follows   map[string]*following
 	recorders []*churn.Recorder // all that have been added
+	results   []result
 	found     []churn.Violation
+
+	waits sync.WaitGroup // of leases and handlers
 }
 
 // lease is a lease that has not been released.
@@ -53,6 +55,9 @@ type lease struct {
 	recovers bool // panics of its handlers
 	labeled  bool // its namespaces are those with a label
 	handlers map[string]*handler
+	expected churn.Expected // empty unless it is the first lease on its informer
+	ended    <-chan struct{}
+	end      func() // closes ended; may be called again
 }
 
 // handler is an event handler of a lease.
@@ -60,6 +65,8 @@ type handler struct {
 	*churn.Recorder
 	registered   chan struct{} // closed when registration is set
 	registration cache.ResourceEventHandlerRegistration
+	ended        chan struct{} // closed when it is removed
+	end          func()        // closes ended; may be called again
 
 	mu      sync.Mutex
 	panics  []int         // the numbers of the calls that have panicked, beginning with 1
@@ -236,10 +243,15 @@ func sizes(op churn.Op) (opts []dynamicinformer.InformerOption) {
 func (s *subject) shutDown(ctx context.Context) {
 	s.mu.Lock()
 	recorders := slices.Clone(s.recorders)
+	leases := slices.Collect(maps.Values(s.leases))
 	clear(s.leases)
 	follows := slices.Collect(maps.Values(s.follows))
 	clear(s.follows)
 	s.mu.Unlock()
+	for _, l := range leases {
+		l.end()
+	}
+	s.awaitWaits()
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	if err := s.factory.Shutdown(ctx); err != nil {
@@ -272,13 +284,14 @@ func (s *subject) acquire(ctx context.Context, op churn.Op) {
 	if s.env.DiscoveryFails() {
 		patience = 2 * time.Second
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	acquiring, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	gvr := s.env.World.Resource(l.view.Type, version)
+	informers, expected := s.informers(), s.env.World.Expect(l.view)
 	var err error
-	l.Lease, err = s.factory.Acquire(ctx, gvr, opts...)
+	l.Lease, err = s.factory.Acquire(acquiring, gvr, opts...)
 	if errors.Is(err, dynamicinformer.ErrConflict) {
-		l.Lease, err = s.factory.Acquire(ctx, gvr, append(opts, dynamicinformer.WithSeparateInformer())...)
+		l.Lease, err = s.factory.Acquire(acquiring, gvr, append(opts, dynamicinformer.WithSeparateInformer())...)
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && s.env.DiscoveryFails():
@@ -287,9 +300,15 @@ func (s *subject) acquire(ctx context.Context, op churn.Op) {
 		s.report(churn.Status, "%s: %v", op, err)
 		return
 	}
+	if !l.labeled && !informers[l.Status().ID] {
+		l.expected = expected
+	}
+	waiting, end := context.WithCancel(context.WithoutCancel(ctx))
+	l.ended, l.end = waiting.Done(), end
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.leases[l.name] = l
+	s.mu.Unlock()
+	s.awaitSync(waiting, l)
 }
 
 // selection returns the options that select objects and their version.
@@ -365,6 +384,7 @@ func (l *lease) storage(op churn.Op) (opts []dynamicinformer.LeaseOption) {
 // release releases a lease, and waits for the calls of its handlers.
 func (s *subject) release(l *lease) {
 	s.forget(l)
+	l.end()
 	l.Release()
 	for _, h := range s.handlersOf(l) {
 		h.free()
@@ -398,7 +418,8 @@ func (s *subject) handle(l *lease, op churn.Op) error {
 	}
 	view := l.view
 	view.Name = l.name + "/" + name
-	h := &handler{Recorder: &churn.Recorder{View: view, Since: time.Now()}, registered: make(chan struct{})}
+	h := &handler{Recorder: &churn.Recorder{View: view, Since: time.Now()}, registered: make(chan struct{}), ended: make(chan struct{})}
+	h.end = sync.OnceFunc(func() { close(h.ended) })
 	var delay, after, panics int
 	_, _ = fmt.Sscan(op.With["ms"], &delay)
 	_, _ = fmt.Sscan(op.With["after"], &after)
@@ -422,11 +443,18 @@ func (s *subject) handle(l *lease, op churn.Op) error {
 	s.recorders = append(s.recorders, h.Recorder)
 	l.handlers[name] = h
 	s.mu.Unlock()
+	before, _ := l.read()
 	var err error
 	h.registration, err = l.AddEventHandler(h)
 	close(h.registered)
-	if errors.Is(err, dynamicinformer.ErrReleased) { // by another handler
+	switch {
+	case errors.Is(err, dynamicinformer.ErrReleased): // by another handler
 		return nil
+	case err == nil:
+		after, _ := l.read()
+		had := inBoth(before, after)
+		h.AddedTo(had)
+		s.awaitHandler(l, h, had)
 	}
 	return err
 }
@@ -442,6 +470,7 @@ func (s *subject) within(l *lease, name string, h *handler, does string) {
 		s.unhandle(l, name, 0)
 	case "release":
 		s.forget(l)
+		l.end()
 		l.Release()
 		h.Removed(0)
 		for _, other := range s.handlersOf(l) {
@@ -468,6 +497,7 @@ func (s *subject) unhandle(l *lease, name string, running int) {
 	if h == nil || h.registration == nil {
 		return
 	}
+	h.end()
 	if err := l.RemoveEventHandler(h.registration); err != nil {
 		s.report(churn.CalledAfterRemoval, "%s: remove: %v", h.View.Name, err)
 	}
@@ -503,6 +533,7 @@ func IsWaiting(at status.Informer) bool {
 // Stop implements [churn.Subject].
 func (s *subject) Stop(ctx context.Context) []churn.Violation {
 	s.shutDown(ctx)
+	s.judge()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.recorders {
@@ -513,27 +544,17 @@ func (s *subject) Stop(ctx context.Context) []churn.Violation {
 
 // AtRest implements [churn.Subject].
 func (s *subject) AtRest(ctx context.Context) []churn.Violation {
+	s.judge()
 	s.mu.Lock()
 	found := slices.Clone(s.found)
 	s.mu.Unlock()
-	watched := map[string]bool{}
 	for _, l := range s.all() {
-		watched[l.view.Type] = true
 		found = append(found, s.atRest(ctx, l)...)
 	}
 	for _, f := range s.allFollowing() {
-		for _, typ := range f.types {
-			watched[typ] = true
-		}
 		found = append(found, s.followingAtRest(ctx, f)...)
 	}
-	for _, typ := range s.env.World.Types() {
-		gvr := s.env.World.Resource(typ, "")
-		if n := s.env.Proxy.OpenWatches(faultproxy.Resource(gvr.Group, gvr.Resource)); n > 0 && !watched[typ] {
-			found = append(found, churn.Violation{Invariant: churn.Released, Text: fmt.Sprintf("%s has no lease, and %d watches", typ, n)})
-		}
-	}
-	return found
+	return append(found, excess(s.open(), s.watched())...)
 }
 
 // atRest compares a lease with the model.

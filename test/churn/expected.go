@@ -1,0 +1,89 @@
+package churn
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// listed is how long an object must have existed, at the least, so that each list has it: the cache of a server may be behind.
+const listed = 3 * time.Second
+
+// Expected are the objects of a view that a cache must have which is filled after a time, and that stay. [World.Expect] returns them.
+type Expected struct {
+	view        View
+	at          time.Time
+	incarnation int
+	restores    int               // of etcd, so far
+	states      map[types.UID]int // the index of the last state
+}
+
+// Expect returns the objects that a cache of the view must have if it is filled from now on, and says then that it is synced. Objects that were
+// written a short time ago are not among them, and there are none if the type, or what serves it, has changed a short time ago.
+func (w *World) Expect(v View) Expected {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := Expected{view: v, at: time.Now(), states: map[types.UID]int{}}
+	t := w.types[v.Type]
+	if t == nil || t.current < 0 || !t.settled(w, e.at) {
+		return e
+	}
+	e.incarnation, e.restores = t.current, len(t.restores)
+	for _, uid := range t.present {
+		o := t.objects[uid]
+		last := len(o.States) - 1
+		if s := o.States[last]; s.Selected(v.Color) && v.alwaysIncludes(o.Namespace, e.at) && s.At.Before(e.at.Add(-listed)) && t.recorded[uid].Before(e.at.Add(-listed)) {
+			e.states[uid] = last
+		}
+	}
+	return e
+}
+
+// settled reports whether, at a time, each server knows the CRD of a type, the subject knows it or has no other one, and no restore or move
+// has changed the type a short time ago.
+func (t *typeTruth) settled(w *World, at time.Time) bool {
+	crd, recently := t.incarnations[t.current], at.Add(-lag)
+	if !crd.Deleted.IsZero() || w.down || crd.created.After(recently) || t.unknownLocked(w, t.current, at) || w.movedBetween(recently, at) {
+		return false
+	}
+	return !slices.ContainsFunc(t.restores, func(r restoration) bool { return r.begun.After(recently) || r.during(at) || r.returning(at) })
+}
+
+// Missing returns the expected objects that a cache does not have, or has in an earlier state. Has is what it had at a time at which it
+// said that it was synced, and without are the namespaces that it did not say this of. Objects that have changed before that time are not missing.
+// Call it from [Subject.AtRest] and [Subject.Stop]: at another time, the world may not have a write yet.
+func (w *World) Missing(e Expected, at time.Time, has map[string]Observation, without ...string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[e.view.Type]
+	if t == nil || len(e.states) == 0 || !t.stayed(w, e, at) {
+		return nil
+	}
+	var missing []string
+	for uid, last := range e.states {
+		o := t.objects[uid]
+		changed := slices.ContainsFunc(o.States[last+1:], func(s State) bool { return !s.At.After(at) })
+		if changed || slices.Contains(without, o.Namespace) || !e.view.alwaysIncludes(o.Namespace, at) {
+			continue
+		}
+		if seen, is := has[o.Key()]; !is || seen.UID != uid || o.find(seen, last) < 0 {
+			missing = append(missing, fmt.Sprintf("%s at %s with UID %s, written at %s", o.Key(), o.States[last].ResourceVersion, uid, o.States[last].At.Format(clock)))
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// stayed reports whether the type was the same one until a time.
+func (t *typeTruth) stayed(w *World, e Expected, at time.Time) bool {
+	crd := t.incarnations[e.incarnation]
+	restored := slices.ContainsFunc(t.restores[e.restores:], func(r restoration) bool { return !r.begun.After(at) })
+	return !restored && !w.movedBetween(e.at, at) && (crd.Deleted.IsZero() || crd.Deleted.After(at))
+}
+
+// movedBetween reports whether the types have moved to another server between two times. The caller holds w.mu.
+func (w *World) movedBetween(from, to time.Time) bool {
+	return slices.ContainsFunc(w.moves, func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
+}

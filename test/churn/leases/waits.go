@@ -1,0 +1,144 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gvrkit/gvrkit/status"
+	"github.com/gvrkit/gvrkit/test/churn"
+)
+
+// This file has the waits that a lease and its handlers begin when they are acquired and added. Each ends with them.
+
+// result is what a cache or a handler had when a wait returned.
+type result struct {
+	name     string // of the wait
+	expected churn.Expected
+	at       time.Time // after has was read
+	has      map[string]churn.Observation
+	without  []string // namespaces that the cache says it does not have
+}
+
+// informers returns the IDs of the informers of the factory.
+func (s *subject) informers() map[uint64]bool {
+	ids := map[uint64]bool{}
+	for _, at := range s.factory.Status() {
+		ids[at.ID] = true
+	}
+	return ids
+}
+
+// awaitSync waits in another goroutine until WaitForSync returns, or the lease ends: the lister must then have the expected objects. It is for the
+// first lease on an informer. The informer of another lease, which has synced before, may be out of date.
+func (s *subject) awaitSync(ctx context.Context, l *lease) {
+	s.waits.Go(func() {
+		if l.WaitForSync(ctx) != nil {
+			return
+		}
+		has, err := l.read()
+		if incomplete := (*status.IncompleteError)(nil); errors.As(err, &incomplete) && len(incomplete.Namespaces) == 0 {
+			return
+		}
+		s.keep(result{l.name + ": WaitForSync has returned, and the lister", l.expected, time.Now(), has, lacking(err)})
+	})
+}
+
+// lacking returns the namespaces that an error of a lister names.
+func lacking(err error) (names []string) {
+	var incomplete *status.IncompleteError
+	if errors.As(err, &incomplete) {
+		for _, ns := range incomplete.Namespaces {
+			names = append(names, ns.Name)
+		}
+	}
+	return names
+}
+
+// awaitHandler waits in another goroutine until the registration of a handler has synced, or until lease or handler end: the handler
+// must then have got the objects that the lister had when it was added, and the expected ones of the lease.
+func (s *subject) awaitHandler(l *lease, h *handler, had map[string]churn.Observation) {
+	s.waits.Go(func() {
+		checker := h.registration.HasSyncedChecker()
+		early := h.registration.HasSynced() && !cache.IsDone(checker)
+		if !early {
+			select {
+			case <-checker.Done():
+			case <-l.ended:
+			case <-h.ended:
+			}
+		}
+		_, err := l.read()
+		events, has := h.History(), h.Has()
+		at := time.Now()
+		now, _ := l.read()
+		if closed(l.ended) || closed(h.ended) {
+			return
+		}
+		if early {
+			s.report(churn.Status, "%s: HasSynced returns true, and its checker is not done", h.View.Name)
+		}
+		s.keep(result{h.View.Name + ": HasSynced is true, and the handler", l.expected, at, has, lacking(err)})
+		for key, o := range had {
+			if now[key].UID == o.UID && !churn.Got(events, o.UID) {
+				s.report(churn.Status, "%s: HasSynced is true, the lister had %v when the handler was added and has it now, and the handler has not got it", h.View.Name, o)
+			}
+		}
+	})
+}
+
+// inBoth returns the objects that are in one state in both reads of a lister.
+func inBoth(one, other map[string]churn.Observation) map[string]churn.Observation {
+	both := map[string]churn.Observation{}
+	for key, o := range one {
+		if other[key] == o {
+			both[key] = o
+		}
+	}
+	return both
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// keep keeps a result until the world has all writes before it.
+func (s *subject) keep(r result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.results = append(s.results, r)
+}
+
+// judge compares the results since the last call with the world, which must have all writes.
+func (s *subject) judge() {
+	s.mu.Lock()
+	results := s.results
+	s.results = nil
+	s.mu.Unlock()
+	for _, r := range results {
+		for _, object := range s.env.World.Missing(r.expected, r.at, r.has, r.without...) {
+			s.report(churn.Status, "%s does not have %s", r.name, object)
+		}
+	}
+}
+
+// awaitWaits waits until the waits of leases and handlers, which have ended, have returned.
+func (s *subject) awaitWaits() {
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		s.waits.Wait()
+	}()
+	select {
+	case <-returned:
+	case <-time.After(20 * time.Second):
+		s.report(churn.Released, "WaitForSync of a lease that has been released has not returned after 20 s")
+	}
+}
