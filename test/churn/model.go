@@ -98,6 +98,8 @@ const (
 	Bookmarks          Invariant = "bookmarks: a bookmark is at or after all events before it, and before all events after it"
 	NoGap              Invariant = "no gap: a watch sends what was written since the version at which it began, and nothing else"
 	Complete           Invariant = "complete: if the subject does not list a type between two times at rest, and the type does not move, handlers get each state that was written in between"
+	Changes            Invariant = "changes: under the same conditions, each update of what was written in between has another state"
+	Kept               Invariant = "kept: if objects must stay in the cache when their type ends, the end of the type deletes none"
 	Released           Invariant = "released: what is released leaves no watch and no goroutine"
 )
 
@@ -115,7 +117,7 @@ func (v Violation) String() string {
 
 // CheckHistory returns the violations of the events that one handler has got, in order.
 func CheckHistory(w *World, v View, events []Event) []Violation {
-	c := &checker{world: w, view: v, has: map[string]held{}, last: map[types.UID]int{}, had: map[types.UID]bool{}, again: map[types.UID]bool{}}
+	c := &checker{world: w, view: v, has: map[string]held{}, last: map[types.UID]int{}, had: map[types.UID]bool{}, gone: map[types.UID]int{}, again: map[types.UID]bool{}}
 	for i, e := range events {
 		c.at, c.events = i, events[:i+1]
 		c.event(e)
@@ -127,6 +129,7 @@ func CheckHistory(w *World, v View, events []Event) []Violation {
 type held struct {
 	Observation
 	incarnation int
+	added       time.Time
 }
 
 // checker reads one history.
@@ -136,6 +139,7 @@ type checker struct {
 	has    map[string]held
 	last   map[types.UID]int // the index of the last observed state of each object
 	had    map[types.UID]bool
+	gone   map[types.UID]int  // of each object that was deleted, the index of the state that was the cause
 	again  map[types.UID]bool // objects that were deleted when their CRD was learned late; true until they are added again
 	at     int
 	events []Event // until at
@@ -180,7 +184,7 @@ func (c *checker) event(e Event) {
 	if e.Kind == Updated {
 		c.updated(e, o, have)
 	} else {
-		c.deleted(e, o)
+		c.deleted(e, o, have)
 	}
 }
 
@@ -190,16 +194,14 @@ func (c *checker) updated(e Event, o Object, have held) {
 		c.report(OldState, e, "the handler has %v", have)
 	}
 	c.state(e, o)
-	c.has[e.New.Key()] = held{e.New, o.Incarnation}
+	c.has[e.New.Key()] = held{e.New, o.Incarnation, have.added}
 }
 
 func (c *checker) added(e Event, o Object, have held, present bool) {
 	if present {
 		c.report(Unique, e, "the handler has it already, with UID %s", have.UID)
 	}
-	if c.had[o.UID] && c.view.Color == "" && c.view.Sets == nil && !o.returned() && !c.again[o.UID] {
-		c.report(Unique, e, "it was deleted before")
-	}
+	c.resurrected(e, o)
 	if !e.Initial && c.view.had[o.UID] && !c.had[o.UID] && !c.view.Merged {
 		c.report(InitialList, e, "the cache had it when the handler was added")
 	}
@@ -213,7 +215,22 @@ func (c *checker) added(e Event, o Object, have held, present bool) {
 	}
 	c.later = c.later || !e.Initial
 	c.state(e, o)
-	c.has[e.New.Key()] = held{e.New, o.Incarnation}
+	c.has[e.New.Key()] = held{e.New, o.Incarnation, e.At}
+}
+
+// resurrected checks an addition of an object that was deleted before: it must have a state after the one that was the cause. An object that
+// has left a set of namespaces by a move may come back as it was.
+func (c *checker) resurrected(e Event, o Object) {
+	end, deleted := c.gone[o.UID]
+	if !deleted || o.returned() || c.again[o.UID] {
+		return
+	}
+	switch {
+	case c.view.Color == "" && c.view.Sets == nil:
+		c.report(Unique, e, "it was deleted before")
+	case o.find(e.New, end+1) < 0:
+		c.report(Ordered, e, "it was deleted before, at or after state %d: %s", end, o.versions())
+	}
 }
 
 // successor checks that the handler has no object of another CRD of the type than that of an addition. The objects of each namespace of a set come
@@ -278,7 +295,7 @@ func (o *Object) returned() bool {
 
 // deleted checks that the object of a deletion has a state of the object that is not before the
 // last one, and that there is a cause for the deletion.
-func (c *checker) deleted(e Event, o Object) {
+func (c *checker) deleted(e Event, o Object, have held) {
 	seen, last := e.New, c.last[o.UID]
 	delete(c.has, seen.Key())
 	if !slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Deleted && s.Serial == seen.Serial }) {
@@ -288,14 +305,27 @@ func (c *checker) deleted(e Event, o Object) {
 		c.report(Ordered, e, "it was observed at %s before", o.States[last].ResourceVersion)
 	}
 	if e.Kind == Moved {
+		delete(c.gone, o.UID)
 		if c.view.Sets == nil || !c.view.Sets.once(false, seen.Namespace, e.At) {
 			c.report(Justified, e, "each set had the namespace")
 		}
 		return
 	}
-	if !c.justified(e, o, last) && c.world.servedAtFirst(o.Type, o.Incarnation, c.view.Version) {
+	c.gone[o.UID] = last
+	if at := slices.IndexFunc(o.States[last:], c.isCause(e)); at > 0 {
+		c.gone[o.UID] = last + at
+	}
+	if c.view.Keeps && c.world.onlyEnded(o, last, c.view.Color, e.At) {
+		c.report(Kept, e, "its type has ended, and no other one exists: %s", o.versions())
+	}
+	if !c.justified(e, o, last) && !c.world.unserved(o.Type, o.Incarnation, c.view.Version, have.added) {
 		c.report(Justified, e, "the object exists and is selected: %s; %s", o.versions(), c.world.news(o))
 	}
+}
+
+// isCause returns a function that reports whether a state of an object is a cause for its deletion.
+func (c *checker) isCause(e Event) func(State) bool {
+	return func(s State) bool { return !s.Selected(c.view.Color) && !s.At.After(e.At) }
 }
 
 // justified reports whether there is a cause for a deletion, after the state with that index. An object of a CRD that the subject learns of late
@@ -307,74 +337,7 @@ func (c *checker) justified(e Event, o Object, last int) bool {
 	if late { // also if there is another cause: the subject may not know it yet
 		c.again[o.UID] = true
 	}
-	return late || returned || slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Selected(c.view.Color) && !s.At.After(e.At) })
-}
-
-// missed returns the violations of [Complete] in the events of a handler that was added and removed at these times; until is zero if it was not
-// removed.
-func (w *World) missed(v View, since, until time.Time, events []Event) (found []Violation) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	t := w.types[v.Type]
-	if t == nil || v.Merged {
-		return nil
-	}
-	got := t.got(events)
-	for _, c := range t.calm {
-		if since.After(c.begun.at) || !until.IsZero() && until.Before(c.ended.at) {
-			continue
-		}
-		for uid, end := range c.ended.states {
-			o := t.objects[uid]
-			for i := c.begun.states[uid]; i < end; i++ {
-				if v.alwaysIncludes(o.Namespace, c.ended.at) && v.shows(o, i) && got.lacks(o, i) {
-					found = append(found, Violation{Complete, fmt.Sprintf("%s: it has not got state %d of %s: %s", v.Name, i, o.Key(), o.versions())})
-				}
-			}
-		}
-	}
-	return found
-}
-
-// got is what a handler has got of a type.
-type got struct {
-	states  map[types.UID]map[int]bool // by index
-	deleted map[types.UID]bool         // an object may have several deletions, if a restore of etcd has brought it back
-	last    map[string]time.Time       // when the last of these states was written, by namespace
-}
-
-func (t *typeTruth) got(events []Event) got {
-	g := got{map[types.UID]map[int]bool{}, map[types.UID]bool{}, map[string]time.Time{}}
-	for _, e := range events {
-		o := t.objects[e.New.UID]
-		if o == nil {
-			continue
-		}
-		at := o.find(e.New, 0)
-		if e.Kind == Deleted {
-			g.deleted[o.UID] = true
-			at = slices.IndexFunc(o.States, func(s State) bool { return s.Deleted })
-		}
-		if at < 0 {
-			continue
-		}
-		if g.states[o.UID] == nil {
-			g.states[o.UID] = map[int]bool{}
-		}
-		g.states[o.UID][at] = true
-		if written := o.States[at].At; written.After(g.last[o.Namespace]) {
-			g.last[o.Namespace] = written
-		}
-	}
-	return g
-}
-
-// lacks reports whether the state of an object with that index was written before another one that the handler has got in the same namespace, and
-// the handler has not got it. At rest, a handler may still wait for events that leave the objects as they are.
-func (g got) lacks(o *Object, i int) bool {
-	s := o.States[i]
-	has := g.states[o.UID][i] || s.Deleted && g.deleted[o.UID]
-	return !has && s.At.Before(g.last[o.Namespace])
+	return late || returned || slices.ContainsFunc(o.States[last:], c.isCause(e))
 }
 
 // alwaysIncludes reports whether the view has always had the objects of a namespace, until a time.
@@ -383,11 +346,6 @@ func (v View) alwaysIncludes(namespace string, until time.Time) bool {
 		return namespace != "" && !v.Sets.once(false, namespace, until)
 	}
 	return v.Includes(namespace)
-}
-
-// shows reports whether the state of an object with that index is selected, or the deletion of a state that is.
-func (v View) shows(o *Object, i int) bool {
-	return o.States[i].Selected(v.Color) || o.States[i].Deleted && i > 0 && o.States[i-1].Selected(v.Color)
 }
 
 // versions describes the states of an object.

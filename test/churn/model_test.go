@@ -125,6 +125,24 @@ func TestCheckHistory(t *testing.T) {
 			r.OnDelete(s.x(3))
 			r.OnAdd(s.x(1), false)
 		}, []Invariant{Ordered}},
+		{"a deleted object returns to a selection", red, func(r *Recorder) {
+			r.OnAdd(s.x(3), true)
+			r.OnDelete(s.x(3))
+			r.OnAdd(s.x(3), false)
+		}, []Invariant{Ordered}},
+		{"an object returns to a selection as it was before it left", red, func(r *Recorder) {
+			r.OnAdd(s.x(1), true)
+			r.OnDelete(s.x(1))
+			r.OnAdd(s.x(1), false)
+		}, []Invariant{Ordered}},
+		{"a deleted object of a set is added", ofSetA, func(r *Recorder) { r.OnAdd(s.x(3), true); r.OnDelete(s.x(3)); r.OnAdd(s.x(3), false) }, []Invariant{Ordered}},
+		{"an object that was deleted comes back after a move", ofAThenB, func(r *Recorder) {
+			r.OnAdd(s.x(2), true)
+			r.OnDelete(s.x(3))
+			r.OnAdd(s.x(3), false)
+			r.OnMoved(s.x(3))
+			r.OnAdd(s.x(3), false)
+		}, []Invariant{Ordered}},
 		{"an object that exists is deleted", all, func(r *Recorder) { r.OnAdd(s.z(), true); r.OnDelete(s.z()) }, []Invariant{Justified}},
 		{"an object that exists is deleted, in its version", View{Name: "h", Type: "t1", Version: "v1"}, func(r *Recorder) { r.OnAdd(s.z(), true); r.OnDelete(s.z()) }, []Invariant{Justified}},
 		{"an object of a CRD without the version is deleted", View{Name: "h", Type: "t1", Version: "v1beta1"}, func(r *Recorder) { r.OnAdd(s.z(), true); r.OnDelete(s.z()) }, nil},
@@ -161,6 +179,79 @@ func TestCheckHistory(t *testing.T) {
 			}
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("violations %v, want %v\n%v", got, tc.want, Result{Violations: r.Check(s.World)})
+			}
+		})
+	}
+}
+
+// A version that a CRD did not serve at first excuses a deletion only until the subject is at rest with the CRD.
+func TestCheckHistory_VersionsThatAreServedLater(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		version string
+		rest    func(s sample) // before the addition
+		want    int
+	}{
+		{"the subject was not at rest with the CRD", "v1beta1", func(sample) {}, 0},
+		{"the subject was at rest with the CRD, which had just come", "v1beta1", func(s sample) {
+			s.show("second", time.Now(), false)
+			s.rested(s.begun, neverLists)
+		}, 0},
+		{"the subject was at rest with the CRD", "v1beta1", func(s sample) {
+			s.show("second", s.begun.Add(-noticed), false)
+			s.rested(s.begun, neverLists)
+		}, 1},
+		{"the CRD has always served the version", "v1", func(sample) {}, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newSample()
+			tc.rest(s)
+			r := &Recorder{View: View{Type: "t1", Version: tc.version}}
+			r.OnAdd(s.z(), true)
+			r.OnDelete(s.z())
+			if found := r.Check(s.World); len(found) != tc.want || tc.want > 0 && found[0].Invariant != Justified {
+				t.Errorf("got %v", found)
+			}
+		})
+	}
+}
+
+func TestCheckHistory_ObjectsThatStayWhenTheirTypeEnds(t *testing.T) {
+	whole := func(s sample) { s.undefined("t1", time.Now()) }
+	for _, tc := range []struct {
+		name string
+		view View
+		ends func(s sample)
+		want []Invariant
+	}{
+		{"the type ends", View{Keeps: true}, whole, []Invariant{Kept}},
+		{"the type ends, and nothing must stay", View{}, whole, nil},
+		{"the object is deleted before the type ends", View{Keeps: true}, func(s sample) { s.deleted("t1", "a/z", time.Now()); whole(s) }, nil},
+		{"a watch sends the deletion", View{Keeps: true}, func(s sample) { whole(s); s.gotDeletion("t1s", "z1") }, nil},
+		{"a watch has sent another deletion", View{Keeps: true}, func(s sample) { s.gotDeletion("t1s", "z1"); whole(s); s.gotDeletion("t1s", "y1") }, []Invariant{Kept}},
+		{"a list shows it", View{Keeps: true}, func(s sample) { whole(s); s.gotList("t1s") }, nil},
+		{"a list was sent before", View{Keeps: true}, func(s sample) { s.gotList("t1s"); whole(s) }, []Invariant{Kept}},
+		{"another CRD exists", View{Keeps: true}, func(s sample) { whole(s); s.defined("t1", Incarnation{UID: "third", created: time.Now()}) }, nil},
+		{"another CRD will exist", View{Keeps: true}, func(s sample) {
+			whole(s)
+			s.defined("t1", Incarnation{UID: "third", created: time.Now().Add(time.Hour)})
+		}, []Invariant{Kept}},
+		{"the type moves", View{Keeps: true}, func(s sample) { s.move(time.Now()) }, nil},
+		{"the object leaves the selection before", View{Keeps: true, Color: "red"}, func(s sample) { s.write("a/z", "z1", 10, "blue"); whole(s) }, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newSample()
+			tc.view.Type = "t1"
+			r := &Recorder{View: tc.view}
+			r.OnAdd(s.z(), true)
+			tc.ends(s)
+			r.OnDelete(s.z())
+			var got []Invariant
+			for _, v := range r.Check(s.World) {
+				got = append(got, v.Invariant)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("violations %v, want %v", r.Check(s.World), tc.want)
 			}
 		})
 	}
@@ -580,6 +671,12 @@ func TestMissed(t *testing.T) {
 		r.OnUpdate(s.x(2), s.x(3))
 		r.OnDelete(s.x(3))
 	}
+	twice := func(s sample, r *Recorder) {
+		r.OnUpdate(s.x(1), s.x(2))
+		r.OnUpdate(s.x(2), s.x(2))
+		r.OnUpdate(s.x(2), s.x(3))
+		r.OnDelete(s.x(3))
+	}
 	without2 := func(s sample, r *Recorder) { r.OnUpdate(s.x(1), s.x(3)); r.OnDelete(s.x(3)) }
 	for _, tc := range []struct {
 		name   string
@@ -592,6 +689,10 @@ func TestMissed(t *testing.T) {
 	}{
 		{"all", all, nil, whole, 0, false, false},
 		{"an update is missing", all, nil, without2, 0, true, false},
+		{"an update comes twice", all, nil, twice, 0, true, false},
+		{"an update comes twice, and a list was sent", all, nil, twice, 1, false, false},
+		{"an update comes twice, and updates may be merged", View{Name: "h", Type: "t1", Merged: true}, nil, twice, 0, false, false},
+		{"the last state before comes again", all, nil, func(s sample, r *Recorder) { r.OnUpdate(s.x(1), s.x(1)); whole(s, r) }, 0, false, false},
 		{"an update is missing, and a list was sent", all, nil, without2, 1, false, false},
 		{"the deletion is missing", all, nil, func(s sample, r *Recorder) { r.OnUpdate(s.x(1), s.x(2)); r.OnUpdate(s.x(2), s.x(3)) }, 0, true, false},
 		{"updates may be merged", View{Name: "h", Type: "t1", Merged: true}, nil, without2, 0, false, false},
@@ -643,7 +744,7 @@ func TestMissed(t *testing.T) {
 				}
 				lists = tc.lists
 				s.rested(later(), count)
-				found := slices.DeleteFunc(r.Check(s.World), func(v Violation) bool { return v.Invariant != Complete })
+				found := slices.DeleteFunc(r.Check(s.World), func(v Violation) bool { return v.Invariant != Complete && v.Invariant != Changes })
 				if (len(found) > 0) != tc.misses {
 					t.Errorf("found %v", found)
 				}

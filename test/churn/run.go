@@ -162,6 +162,7 @@ func (r *run) open(ctx context.Context) error {
 	}
 	r.close = append(r.close, func() { _ = proxy.Close() })
 	r.streams = newStreams()
+	r.streams.world = r.world
 	proxy.Inject(func(req faultproxy.Request) bool { return req.Group == r.world.Group }, r.streams.record)
 	r.faults = NewFaults(proxy, r.world.Group, r.ofType)
 	proxy.Inject(ofDefinitions, recordDefinitions(r.world, r.faults.hide))

@@ -22,6 +22,7 @@ var scenarios = []func(*generator){
 	(*generator).polled,
 	(*generator).similarObjects,
 	(*generator).absentType,
+	(*generator).keptObjects,
 	(*generator).heldObjects,
 	(*generator).panickingHandler,
 	(*generator).followedTypes,
@@ -317,6 +318,25 @@ func (g *generator) absentType() {
 	s.do(Create, "b/y", "color", g.color())
 	g.add(Settle, nil)
 	g.add(Release, []string{other})
+	s.end()
+}
+
+// keptObjects deletes a type whose objects stay in the cache, while no watch sends their deletions. Then there is another type.
+func (g *generator) keptObjects() {
+	s := g.scene("")
+	s.watch("removal", "keep", "selector", "", "namespaces", "", "polling", "")
+	g.add(Settle, nil)
+	fault := g.faultName()
+	g.add(Fault, []string{fault, s.typ}, "kind", pick(g, "fail", "hang"))
+	g.add(Cut, []string{s.typ})
+	s.do(Update, "a/x")
+	g.add(Undefine, []string{s.typ})
+	g.add(Settle, nil)
+	if g.IntN(2) == 0 {
+		g.add(Define, []string{s.typ}, "scope", g.scope(), "versions", g.versions())
+		s.do(Create, "a/x", "color", g.color())
+		g.add(Settle, nil)
+	}
 	s.end()
 }
 

@@ -23,6 +23,7 @@ import (
 type streams struct {
 	// garbles reports whether a fault that changes the frames of watches is active.
 	garbles func() bool
+	world   *World // gets the lists and deletions; nil: they are not recorded
 
 	mu      sync.Mutex
 	got     map[place]map[string]bool // the versions of lists, events and bookmarks
@@ -132,6 +133,9 @@ func (s *streams) list(at place, body []byte) {
 	if err != nil || !last {
 		return
 	}
+	if s.world != nil && version != "" { // and no error
+		s.world.gotList(at.resource)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gotLocked(at, version)
@@ -160,6 +164,13 @@ func (s *streams) watch(req faultproxy.Request, header http.Header) func(frame [
 	return func(frame []byte) {
 		e, err := readEvent(frame)
 		garbles := s.garbles()
+		switch {
+		case s.world == nil:
+		case e.kind == "DELETED":
+			s.world.gotDeletion(w.resource, e.uid)
+		case e.kind == "BOOKMARK" && w.from == "": // it may end a list
+			s.world.gotList(w.resource)
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		w.aggregated = header.Get(frontHeader) != ""

@@ -46,8 +46,10 @@ type typeTruth struct {
 	moves       int                     // between the servers
 	calm        []calm
 	lastRest    atRest
-	unconverted bool            // the conversion fails
-	forbidden   map[string]bool // namespaces; "" is everywhere
+	sent        map[types.UID]time.Time // when a watch of the subject has sent the deletion of an object for the last time
+	lists       []time.Time             // when the subject got a list
+	unconverted bool                    // the conversion fails
+	forbidden   map[string]bool         // namespaces; "" is everywhere
 }
 
 // inventory is what a server has of a type.
@@ -135,6 +137,7 @@ type State struct {
 	Held            bool   // by a finalizer
 	Terminating     bool   // its deletion waits for the finalizer
 	Deleted         bool
+	Ended           bool      // it is deleted with its type
 	At              time.Time // the beginning of the write
 }
 
@@ -155,7 +158,7 @@ func kindOf(typ string) string { return strings.ToUpper(typ[:1]) + typ[1:] }
 func (w *World) typeLocked(typ string) *typeTruth {
 	t := w.types[typ]
 	if t == nil {
-		t = &typeTruth{inventory: nothing(), other: nothing(), objects: map[types.UID]*Object{}, recorded: map[types.UID]time.Time{}, forbidden: map[string]bool{}}
+		t = &typeTruth{inventory: nothing(), other: nothing(), objects: map[types.UID]*Object{}, recorded: map[types.UID]time.Time{}, sent: map[types.UID]time.Time{}, forbidden: map[string]bool{}}
 		w.types[typ] = t
 	}
 	return t
@@ -232,13 +235,20 @@ func (w *World) onTwoServers(typ string, one, other int) bool {
 	return t.incarnations[one].aggregated != t.incarnations[other].aggregated
 }
 
-// servedAtFirst reports whether a CRD of a type served a version at first; always true for an empty version. If it did not, and the CRD
-// before did, a server that has not noticed the change yet may send the new objects in that version. They are then deleted together with the
-// old ones.
-func (w *World) servedAtFirst(typ string, incarnation int, version string) bool {
+// unserved reports whether a CRD of a type did not serve a version at first, and the subject had not been at rest with it when it got an object
+// of it. If the CRD before served the version, a server that has not noticed the change yet may send the new objects in that version. They are
+// then deleted together with the old ones. Each CRD serves the empty version.
+func (w *World) unserved(typ string, incarnation int, version string, got time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return version == "" || slices.Contains(w.types[typ].incarnations[incarnation].first, version)
+	crd := w.types[typ].incarnations[incarnation]
+	return version != "" && !slices.Contains(crd.first, version) && !w.restedWithLocked(crd, got)
+}
+
+// restedWithLocked reports whether the subject has been at rest with a CRD before a time. A subject is at rest with what it has got, and may still be
+// about to notice a CRD that it has just been sent.
+func (w *World) restedWithLocked(crd *Incarnation, at time.Time) bool {
+	return !crd.known.IsZero() && !at.Before(crd.known) && !at.Before(w.shown[crd.UID].Add(noticed))
 }
 
 // of returns the objects of a type that one of the servers has had, with all their states. It returns none if an earlier state of etcd
@@ -302,14 +312,14 @@ func (w *World) undefined(typ string, begun time.Time) {
 		return
 	}
 	t.incarnations[t.current].Deleted = begun
-	t.vanishLocked(begun)
+	t.vanishLocked(State{Deleted: true, Ended: true, At: begun})
 	clear(t.present)
 }
 
 // vanishLocked records that no object is served any more.
-func (t *typeTruth) vanishLocked(begun time.Time) {
+func (t *typeTruth) vanishLocked(last State) {
 	for _, uid := range t.present {
-		t.objects[uid].States = append(t.objects[uid].States, State{Deleted: true, At: begun})
+		t.objects[uid].States = append(t.objects[uid].States, last)
 	}
 }
 
@@ -321,7 +331,7 @@ func (w *World) move(begun time.Time) {
 	w.moved, w.down = !w.moved, false
 	w.moves = append(w.moves, begun)
 	for _, t := range w.types {
-		t.vanishLocked(begun)
+		t.vanishLocked(State{Deleted: true, At: begun})
 		t.inventory, t.other = t.other, t.inventory
 		t.moves++
 		for _, uid := range t.present {
@@ -636,14 +646,12 @@ func (w *World) news(o Object) string {
 
 // replacedLate reports whether an object existed while its CRD was unknown to the subject, as [World.unknown] has it, and the subject has not
 // been at rest with that CRD before a time. When the subject learns of the CRD, it deletes what it has got before, of which it can't know the
-// CRD, and adds it again. A subject is at rest with what it has got, and may still be about to notice a CRD that it has just been sent.
+// CRD, and adds it again.
 func (w *World) replacedLate(o Object, at time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.types[o.Type]
-	crd := t.incarnations[o.Incarnation]
-	rested := !crd.known.IsZero() && !at.Before(crd.known) && !at.Before(w.shown[crd.UID].Add(noticed))
-	return !rested && t.unknownLocked(w, o.Incarnation, o.States[0].At)
+	return !w.restedWithLocked(t.incarnations[o.Incarnation], at) && t.unknownLocked(w, o.Incarnation, o.States[0].At)
 }
 
 // rewound reports whether, at a time, the subject may not have noticed yet that an earlier state of a type has been restored.
@@ -652,6 +660,38 @@ func (w *World) rewound(typ string, at time.Time) bool {
 	defer w.mu.Unlock()
 	t := w.types[typ]
 	return t != nil && slices.ContainsFunc(t.restores, func(r restoration) bool { return r.during(at) })
+}
+
+// gotList records that the subject has got a list of a resource.
+func (w *World) gotList(resource string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.typeLocked(strings.TrimSuffix(resource, "s"))
+	t.lists = append(t.lists, time.Now())
+}
+
+// gotDeletion records that the subject has got the deletion of an object from a watch.
+func (w *World) gotDeletion(resource string, uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.typeLocked(strings.TrimSuffix(resource, "s")).sent[uid] = time.Now()
+}
+
+// onlyEnded reports whether, at a time, nothing but the end of its type can have told the subject that an object is gone, which was selected
+// by a color in the state with the index last. It is false if the server has sent the deletion, if the subject has got a list since the
+// end, or if another CRD of the type exists.
+func (w *World) onlyEnded(o Object, last int, color string, at time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[o.Type]
+	n := slices.IndexFunc(o.States[last:], func(s State) bool { return !s.Selected(color) })
+	if n < 0 || len(t.restores) > 0 || len(w.moves) > 0 {
+		return false
+	}
+	end := o.States[last+n]
+	replaced := slices.ContainsFunc(t.incarnations[o.Incarnation+1:], func(next *Incarnation) bool { return !next.created.After(at) })
+	listed := slices.ContainsFunc(t.lists, func(got time.Time) bool { return !got.Before(end.At) && !got.After(at) })
+	return end.Ended && !end.At.After(at) && !replaced && !listed && t.sent[o.UID].Before(end.At)
 }
 
 // nextSerial returns the content of the next write.

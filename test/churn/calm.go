@@ -1,0 +1,108 @@
+package churn
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// missed returns the violations of [Complete] and [Changes] in the events of a handler that was added and removed at these times; until is zero if it was not
+// removed.
+func (w *World) missed(v View, since, until time.Time, events []Event) (found []Violation) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[v.Type]
+	if t == nil || v.Merged {
+		return nil
+	}
+	got := t.got(events)
+	for _, c := range t.calm {
+		if since.After(c.begun.at) || !until.IsZero() && until.Before(c.ended.at) {
+			continue
+		}
+		found = append(found, t.repeated(v, c, events)...)
+		for uid, end := range c.ended.states {
+			o := t.objects[uid]
+			for i := c.begun.states[uid]; i < end; i++ {
+				if v.alwaysIncludes(o.Namespace, c.ended.at) && v.shows(o, i) && got.lacks(o, i) {
+					found = append(found, Violation{Complete, fmt.Sprintf("%s: it has not got state %d of %s: %s", v.Name, i, o.Key(), o.versions())})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// got is what a handler has got of a type.
+type got struct {
+	states  map[types.UID]map[int]bool // by index
+	deleted map[types.UID]bool         // an object may have several deletions, if a restore of etcd has brought it back
+	last    map[string]time.Time       // when the last of these states was written, by namespace
+}
+
+func (t *typeTruth) got(events []Event) got {
+	g := got{map[types.UID]map[int]bool{}, map[types.UID]bool{}, map[string]time.Time{}}
+	for _, e := range events {
+		o := t.objects[e.New.UID]
+		if o == nil {
+			continue
+		}
+		at := o.find(e.New, 0)
+		if e.Kind == Deleted {
+			g.deleted[o.UID] = true
+			at = slices.IndexFunc(o.States, func(s State) bool { return s.Deleted })
+		}
+		if at < 0 {
+			continue
+		}
+		if g.states[o.UID] == nil {
+			g.states[o.UID] = map[int]bool{}
+		}
+		g.states[o.UID][at] = true
+		if written := o.States[at].At; written.After(g.last[o.Namespace]) {
+			g.last[o.Namespace] = written
+		}
+	}
+	return g
+}
+
+// lacks reports whether the state of an object with that index was written before another one that the handler has got in the same namespace, and
+// the handler has not got it. At rest, a handler may still wait for events that leave the objects as they are.
+func (g got) lacks(o *Object, i int) bool {
+	s := o.States[i]
+	has := g.states[o.UID][i] || s.Deleted && g.deleted[o.UID]
+	return !has && s.At.Before(g.last[o.Namespace])
+}
+
+// repeated returns the violations of [Changes] in the events of a handler: updates without another state. At rest, a handler may still wait
+// for events of a list before, which leave the objects as they are. The first event of what was written in the calm time follows them.
+func (t *typeTruth) repeated(v View, c calm, events []Event) (found []Violation) {
+	last, after := map[types.UID]int{}, false
+	for _, e := range events {
+		o := t.objects[e.New.UID]
+		if o == nil || e.At.After(c.ended.at) {
+			continue
+		}
+		before, had := last[o.UID]
+		at := o.find(e.New, before)
+		if e.Kind == Deleted {
+			at = slices.IndexFunc(o.States, func(s State) bool { return s.Deleted })
+		}
+		if e.Kind == Updated && after && had && at == before {
+			found = append(found, Violation{Changes, fmt.Sprintf("%s: it has got state %d of %s twice: %v at %s", v.Name, at, o.Key(), e, e.At.Format(clock))})
+		}
+		if at >= 0 && e.Kind != Deleted {
+			last[o.UID] = at
+		}
+		end, is := c.ended.states[o.UID]
+		after = after || is && at >= c.begun.states[o.UID] && at < end
+	}
+	return found
+}
+
+// shows reports whether the state of an object with that index is selected, or the deletion of a state that is.
+func (v View) shows(o *Object, i int) bool {
+	return o.States[i].Selected(v.Color) || o.States[i].Deleted && i > 0 && o.States[i-1].Selected(v.Color)
+}
