@@ -49,6 +49,8 @@ type Config struct {
 // Result is the result of a run.
 type Result struct {
 	Script Script
+	// Done is the number of operations that were carried out. If one of them has failed, it is the last one.
+	Done int
 	// Violations are empty if the subject has kept all promises.
 	Violations []Violation
 	// Group is the API group of the run.
@@ -209,6 +211,7 @@ func (r *run) script(ctx context.Context, script Script, result *Result) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		result.Done = i + 1
 		begun := time.Now()
 		if op.Verb == Settle {
 			found, err := r.settle(ctx)

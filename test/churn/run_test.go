@@ -149,6 +149,27 @@ func TestRun_EndOfTheContextIsAnError(t *testing.T) {
 	}
 }
 
+// Operations after the one that has failed are not carried out. A shorter script does not have them, also if there is no time to look for one.
+func TestShortest_BeginsWithTheOperationThatFailed(t *testing.T) {
+	t.Parallel()
+	cfg := churn.Config{Servers: []*rest.Config{serve(t)}, Patience: time.Millisecond, Subject: func(context.Context, churn.Environment) (churn.Subject, error) {
+		return &plain{restless: []churn.Violation{{Invariant: churn.Status, Text: "not yet"}}, end: func() {}}, nil
+	}}
+	settle, retry := churn.NewOp(churn.Settle, nil), churn.NewOp(churn.Retry, []string{"l1"})
+	result, err := churn.Run(t.Context(), cfg, churn.Script{retry, settle, retry, settle})
+	if err != nil || result.Done != 2 || len(result.Script) != 4 {
+		t.Errorf("%d of %d operations were carried out: %v", result.Done, len(result.Script), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if shortest := churn.Shortest(ctx, cfg, result); shortest.Script.String() != "retry l1\nsettle\n" || !shortest.Failed() {
+		t.Errorf("shortened to\n%v\n%v", shortest.Script, shortest)
+	}
+	if result, err := churn.Run(t.Context(), cfg, churn.Script{retry}); err != nil || !result.Failed() || result.Done != 1 {
+		t.Errorf("at the end: %d operations, %v", result.Done, err)
+	}
+}
+
 // Each script that does not come to rest breaks Rest: that alone is not the violation that a shorter script must have.
 func TestShortest_KeepsAnInvariant(t *testing.T) {
 	t.Parallel()

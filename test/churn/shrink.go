@@ -56,9 +56,12 @@ func (o Op) without(key string) Op {
 
 // Shortest returns the shortest failing script that it can find until ctx ends, with the result of
 // its last run. Each script is run against fresh types. A script that can't be run does not count
-// as failing.
+// as failing. It begins with the operations until the one that has failed.
 func Shortest(ctx context.Context, cfg Config, failed Result) Result {
 	cfg.Log = nil
+	if failed.Done > 0 {
+		failed.Script = failed.Script[:failed.Done]
+	}
 	Shrink(ctx, failed.Script, func(ctx context.Context, script Script) bool {
 		result, err := Run(ctx, cfg, script)
 		if err != nil || !result.Failed() || !failed.like(result) {
