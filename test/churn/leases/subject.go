@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -559,7 +560,7 @@ func (s *subject) AtRest(ctx context.Context) []churn.Violation {
 
 // atRest compares a lease with the model.
 func (s *subject) atRest(ctx context.Context, l *lease) []churn.Violation {
-	c := &comparison{lease: l, world: s.env.World, handlers: s.handlersOf(l), at: l.Status(), resource: l.Resource(), wait: l.WaitForSync}
+	c := &comparison{lease: l, world: s.env.World, handlers: s.handlersOf(l), at: l.Status(), resource: l.Resource(), wait: l.WaitForSync, get: l.get}
 	c.has, c.incomplete = l.read()
 	for _, name := range slices.Sorted(maps.Keys(c.handlers)) {
 		c.found = append(c.found, churn.Compare("handler "+l.name+"/"+name+", compared with the lister,", c.has, c.handlers[name].Has())...)
@@ -618,6 +619,7 @@ type comparison struct {
 	has        map[string]churn.Observation
 	incomplete error // of the lister
 	wait       func(context.Context, ...dynamicinformer.WaitOption) error
+	get        func(namespace, name string) (runtime.Object, error) // from the lister; nil: it is not read
 	found      []churn.Violation
 }
 
@@ -660,9 +662,7 @@ func (c *comparison) served(ctx context.Context, i churn.Incarnation) {
 		c.found = append(c.found, churn.CheckKnown(c.world, c.view, c.has)...)
 		return
 	default:
-		if c.at.State != status.StateSynced {
-			c.report("lists are forbidden only in %v, and the state is %s (%s)", forbidden, c.at.State, c.at.Reason)
-		}
+		c.partly(ctx, i, forbidden)
 		allowed.Sets, allowed.Namespaces = nil, slices.DeleteFunc(slices.Clone(scopes), func(scope string) bool { return slices.Contains(forbidden, scope) })
 	}
 	for _, ns := range c.at.Namespaces {
@@ -671,20 +671,16 @@ func (c *comparison) served(ctx context.Context, i churn.Incarnation) {
 		}
 	}
 	maps.DeleteFunc(c.has, func(_ string, o churn.Observation) bool { return slices.Contains(forbidden, o.Namespace) })
-	c.found = append(c.found, churn.Compare("the lister of "+c.name, c.world.Want(allowed), c.has)...)
+	want := c.world.Want(allowed)
+	different := churn.Compare("the lister of "+c.name, want, c.has)
+	if c.found = append(c.found, different...); len(different) == 0 {
+		c.reads(want, scopes)
+	}
 }
 
 // synced is for a type that can be listed and watched.
 func (c *comparison) synced(ctx context.Context, i churn.Incarnation) {
-	version := c.version
-	if version == "" {
-		version = i.Served[0] // of v1 and v1beta1, v1 is preferred
-	}
-	for key, seen := range c.has {
-		if seen.Version != version && c.view.Form != churn.Metadata {
-			c.report("%s has the version %s, want %s", key, seen.Version, version)
-		}
-	}
+	c.versions(i, nil)
 	if c.incomplete != nil {
 		c.report("the lister returns %v", c.incomplete)
 	}

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/status"
@@ -78,6 +81,84 @@ func TestComparison_ReportsEachWrongState(t *testing.T) {
 				return
 			}
 			t.Errorf("violations %q, want one with %q", found, tc.want)
+		})
+	}
+}
+
+// Of two namespaces, lists are forbidden in b, which is not listed. Each row breaks one part of what the lease must show.
+func TestComparison_ReportsWhatIsWrongInAPartlyForbiddenSet(t *testing.T) {
+	inB := &status.IncompleteError{Namespaces: []status.Namespace{{Name: "b"}}}
+	notFound := apierrors.NewNotFound(schema.GroupResource{}, "none")
+	for _, tc := range []struct {
+		name   string
+		change func(c *comparison)
+		want   string // a part of the only violation; empty: there is none
+	}{
+		{"all is right", func(*comparison) {}, ""},
+		{"b is listed", func(c *comparison) { c.at.Namespaces[1].Listed, c.incomplete = true, nil }, ""},
+		{"a is not listed", func(c *comparison) {
+			c.at.Namespaces[0].Listed = false
+			c.incomplete = &status.IncompleteError{Namespaces: c.at.Namespaces}
+		}, "[a b] are not listed; [b] are forbidden"},
+		{"the lister is complete", func(c *comparison) { c.incomplete = nil }, "the lister returns <nil>"},
+		{"the state is degraded", func(c *comparison) { c.at.State = status.StateDegraded }, "the state is Degraded"},
+		{"the number of objects is wrong", func(c *comparison) { c.at.Objects = 2 }, "the status has 2 objects"},
+		{"a wait fails", func(c *comparison) { c.wait = waits(errOfTest) }, "WaitForSync returns of the test"},
+		{"an object has another version", func(c *comparison) { c.version = "v1beta1" }, "has the version v1, want v1beta1"},
+		{"a read fails", func(c *comparison) {
+			c.get = func(_, name string) (runtime.Object, error) {
+				return nil, map[string]error{"x": errOfTest, "none": notFound}[name]
+			}
+		}, "a read of a/x returns of the test"},
+		{"a read of nothing returns an object", func(c *comparison) {
+			get := c.get
+			c.get = func(namespace, name string) (runtime.Object, error) {
+				if namespace == "a" && name == "none" {
+					return newObject("a", "none"), nil
+				}
+				return get(namespace, name)
+			}
+		}, "that does not exist in namespace \"a\""},
+		{"a read in b is conclusive", func(c *comparison) {
+			get := c.get
+			c.get = func(namespace, name string) (runtime.Object, error) {
+				if namespace == "b" {
+					return nil, notFound
+				}
+				return get(namespace, name)
+			}
+		}, "that does not exist in namespace \"b\""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			x := newObject("a", "x")
+			x.SetAPIVersion("example.com/v1")
+			seen := churn.Observe(x, churn.Whole)
+			c := &comparison{
+				lease: &lease{name: "l", version: "v1", view: churn.View{Name: "l", Type: "t1"}}, wait: waits(nil), incomplete: inB,
+				at:  status.Informer{State: status.StateSynced, Objects: 1, Namespaces: []status.Namespace{{Name: "a", Listed: true}, {Name: "b"}}},
+				has: map[string]churn.Observation{"a/x": seen},
+				get: func(namespace, name string) (runtime.Object, error) {
+					switch {
+					case name == "x":
+						return x, nil
+					case namespace == "b":
+						return nil, inB
+					}
+					return nil, notFound
+				},
+			}
+			tc.change(c)
+			c.partly(t.Context(), churn.Incarnation{Served: []string{"v1"}}, []string{"b"})
+			if len(c.found) == 0 {
+				c.reads(c.has, []string{"a"})
+			}
+			if len(c.found) == 0 && c.incomplete != nil {
+				c.reads(nil, []string{"b"})
+			}
+			if tc.want == "" && len(c.found) == 0 || tc.want != "" && len(c.found) == 1 && strings.Contains(c.found[0].Text, tc.want) {
+				return
+			}
+			t.Errorf("violations %v, want one with %q", c.found, tc.want)
 		})
 	}
 }
