@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// missed returns the violations of [Complete] and [Changes] in the events of a handler that was added and removed at these times; until is zero if it was not
-// removed.
+// missed returns the violations of [Complete] and [Changes] in the events of a handler that was added and removed at these times; until is
+// zero if it was not removed.
 func (w *World) missed(v View, since, until time.Time, events []Event) (found []Violation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +76,8 @@ func (g got) lacks(o *Object, i int) bool {
 	return !has && s.At.Before(g.last[o.Namespace])
 }
 
-// repeated returns the violations of [Changes] in the events of a handler: updates without another state. At rest, a handler may still wait
+// repeated returns the violations of [Changes] in the events of a handler: updates without another state, and deletions without a final one, which
+// watches do not send. At rest, a handler may still wait
 // for events of a list before, which leave the objects as they are. The first event of what was written in the calm time follows them.
 func (t *typeTruth) repeated(v View, c calm, events []Event) (found []Violation) {
 	last, after := map[types.UID]int{}, false
@@ -92,6 +93,9 @@ func (t *typeTruth) repeated(v View, c calm, events []Event) (found []Violation)
 		}
 		if e.Kind == Updated && after && had && at == before {
 			found = append(found, Violation{Changes, fmt.Sprintf("%s: it has got state %d of %s twice: %v at %s", v.Name, at, o.Key(), e, e.At.Format(clock))})
+		}
+		if e.Kind == Deleted && after && e.New.Unknown {
+			found = append(found, Violation{Changes, fmt.Sprintf("%s: the deletion of %s has no final state: %v at %s", v.Name, o.Key(), e, e.At.Format(clock))})
 		}
 		if at >= 0 && e.Kind != Deleted {
 			last[o.UID] = at

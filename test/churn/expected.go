@@ -41,6 +41,41 @@ func (w *World) Expect(v View) Expected {
 	return e
 }
 
+// Written returns the last written object of a view, and its version. A cache that has the version must have the object. It returns no
+// version if there is no object, if the type or what serves it has changed a short time ago, or if the types have moved, or etcd was
+// restored, since the subject was at rest: it may have versions of what it had before.
+func (w *World) Written(v View) (version string, e Expected) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e = Expected{view: v, at: time.Now(), states: map[types.UID]int{}}
+	t := w.types[v.Type]
+	if t == nil || t.current < 0 || !t.settled(w, e.at) || w.movedBetween(w.resting, e.at) {
+		return "", e
+	}
+	e.incarnation, e.restores = t.current, len(t.restores)
+	var of *Object
+	for _, uid := range t.present {
+		if o := t.objects[uid]; of == nil || t.recorded[of.UID].Before(t.recorded[uid]) {
+			of = o
+		}
+	}
+	if of == nil || !of.States[len(of.States)-1].Selected(v.Color) || !v.alwaysIncludes(of.Namespace, e.at) {
+		return "", e
+	}
+	last := len(of.States) - 1
+	e.states[of.UID] = last
+	return of.States[last].ResourceVersion, e
+}
+
+// Replaced reports whether etcd was restored, or the types were moved, since the expected objects existed, or the CRD has been deleted. A version may
+// then be that of another server, or of another type.
+func (w *World) Replaced(e Expected) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[e.view.Type]
+	return t == nil || !t.stayed(w, e, time.Now())
+}
+
 // settled reports whether, at a time, each server knows the CRD of a type, the subject knows it or has no other one, and no restore or move
 // has changed the type a short time ago.
 func (t *typeTruth) settled(w *World, at time.Time) bool {

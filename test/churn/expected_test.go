@@ -120,3 +120,60 @@ func TestGot_IsForAdditions(t *testing.T) {
 		}
 	}
 }
+
+func TestWorld_WrittenIsTheLastObject(t *testing.T) {
+	set := &NamespaceSets{}
+	set.Change("b")
+	for _, tc := range []struct {
+		name   string
+		view   View
+		change func(s sample)
+		want   string
+	}{
+		{"an object", View{Type: "t1"}, func(sample) {}, "9"},
+		{"another object is written", View{Type: "t1"}, func(s sample) { s.write("b/w", "w1", 12, "blue") }, "12"},
+		{"the last object is not selected", View{Type: "t1", Color: "red"}, func(s sample) { s.write("b/w", "w1", 12, "blue") }, ""},
+		{"the last object is in another namespace", View{Type: "t1", Sets: set}, func(sample) {}, ""},
+		{"the last object is deleted", View{Type: "t1"}, func(s sample) { s.deleted("t1", "a/z", time.Now()) }, ""},
+		{"the type is deleted", View{Type: "t1"}, func(s sample) { s.undefined("t1", time.Now()) }, ""},
+		{"the type has moved, and the subject was not at rest", View{Type: "t1"}, func(s sample) { s.moves = []time.Time{s.begun} }, ""},
+		{"the type has moved, and the subject was at rest", View{Type: "t1"}, func(s sample) {
+			s.moves = []time.Time{s.begun}
+			s.rested(time.Now(), neverLists)
+		}, "9"},
+		{"the type never existed", View{Type: "t2"}, func(sample) {}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := sample{newSample().World, time.Now().Add(-aWhile)}
+			tc.change(s)
+			version, e := s.Written(tc.view)
+			if version != tc.want {
+				t.Errorf("version %q, want %q", version, tc.want)
+			}
+			if missing := s.Missing(e, time.Now(), nil); (len(missing) > 0) != (tc.want != "") {
+				t.Errorf("missing: %v", missing)
+			}
+		})
+	}
+}
+
+func TestWorld_ReplacedByAnotherType(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(s sample)
+		want   bool
+	}{
+		"nothing happens":      {func(sample) {}, false},
+		"the type is deleted":  {func(s sample) { s.undefined("t1", time.Now()) }, true},
+		"the types move":       {func(s sample) { s.move(time.Now()) }, true},
+		"etcd is restored":     {func(s sample) { s.restored(time.Now()) }, true},
+		"an object is deleted": {func(s sample) { s.deleted("t1", "a/z", time.Now()) }, false},
+	} {
+		s := newSample()
+		s.backedUp()
+		_, e := s.Written(View{Type: "t1"})
+		tc.change(s)
+		if s.Replaced(e) != tc.want {
+			t.Errorf("%s: %v, want %v", name, !tc.want, tc.want)
+		}
+	}
+}

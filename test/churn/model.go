@@ -98,7 +98,7 @@ const (
 	Bookmarks          Invariant = "bookmarks: a bookmark is at or after all events before it, and before all events after it"
 	NoGap              Invariant = "no gap: a watch sends what was written since the version at which it began, and nothing else"
 	Complete           Invariant = "complete: if the subject does not list a type between two times at rest, and the type does not move, handlers get each state that was written in between"
-	Changes            Invariant = "changes: under the same conditions, each update of what was written in between has another state"
+	Changes            Invariant = "changes: under the same conditions, each update of what was written in between has another state, and each deletion a final state"
 	Kept               Invariant = "kept: if objects must stay in the cache when their type ends, the end of the type deletes none"
 	Released           Invariant = "released: what is released leaves no watch and no goroutine"
 )

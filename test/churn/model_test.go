@@ -677,6 +677,11 @@ func TestMissed(t *testing.T) {
 		r.OnUpdate(s.x(2), s.x(3))
 		r.OnDelete(s.x(3))
 	}
+	unknown := func(s sample, r *Recorder) {
+		r.OnUpdate(s.x(1), s.x(2))
+		r.OnUpdate(s.x(2), s.x(3))
+		r.OnDelete(cache.DeletedFinalStateUnknown{Key: "a/x", Obj: s.x(3)})
+	}
 	without2 := func(s sample, r *Recorder) { r.OnUpdate(s.x(1), s.x(3)); r.OnDelete(s.x(3)) }
 	for _, tc := range []struct {
 		name   string
@@ -690,6 +695,8 @@ func TestMissed(t *testing.T) {
 		{"all", all, nil, whole, 0, false, false},
 		{"an update is missing", all, nil, without2, 0, true, false},
 		{"an update comes twice", all, nil, twice, 0, true, false},
+		{"a deletion has no final state", all, nil, unknown, 0, true, false},
+		{"a deletion has no final state, and a list was sent", all, nil, unknown, 1, false, false},
 		{"an update comes twice, and a list was sent", all, nil, twice, 1, false, false},
 		{"an update comes twice, and updates may be merged", View{Name: "h", Type: "t1", Merged: true}, nil, twice, 0, false, false},
 		{"the last state before comes again", all, nil, func(s sample, r *Recorder) { r.OnUpdate(s.x(1), s.x(1)); whole(s, r) }, 0, false, false},

@@ -232,7 +232,11 @@ func (r *run) do(ctx context.Context, op Op) error {
 	case Define, Undefine, Redefine, Serve, Terminate:
 		return r.writer.change(ctx, op)
 	case Create, Update, Delete, Replace, Fill, Hold, Free:
-		return r.writer.serving().write(ctx, op)
+		err := r.writer.serving().write(ctx, op)
+		if o, is := r.subject.(Observer); is && err == nil {
+			r.ofSubject(ctx, func() { o.Wrote(ctx, op.Arg("type")) })
+		}
+		return err
 	case NewNamespace, Label:
 		return r.writer.setNamespace(ctx, op)
 	case EndNamespace:

@@ -30,6 +30,13 @@ type Subject interface {
 	Stop(ctx context.Context) []Violation
 }
 
+// Observer is a subject that follows writes.
+type Observer interface {
+	Subject
+	// Wrote is called after an operation has written objects of a type, or may have. As Do, it may not wait.
+	Wrote(ctx context.Context, typ string)
+}
+
 // Environment is what a subject runs in. It belongs to the runner.
 type Environment struct {
 	// Config is for a client of the proxy. It has no credentials and no rate limit.

@@ -30,6 +30,8 @@ type World struct {
 	namespaces map[string]namespaceTruth // the run's own, by their names on the servers; nil: the servers have no Namespace objects
 	selected   map[string]*NamespaceSets // by color
 
+	resting time.Time // the last time at which the subject was at rest
+
 	hidden []span                  // in which requests for CRDs may fail, each until the subject has listed them after that
 	shown  map[types.UID]time.Time // when a response to the subject had a CRD for the first time
 	latest map[types.UID]time.Time // when one had it for the last time
@@ -490,6 +492,7 @@ func (w *World) restored(begun time.Time) {
 func (w *World) rested(at time.Time, lists func(resource string) int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.resting = at
 	for typ, t := range w.types {
 		for _, crd := range t.incarnations {
 			if _, shown := w.shown[crd.UID]; shown && crd.known.IsZero() {

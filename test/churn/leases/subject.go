@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -41,6 +42,7 @@ type subject struct {
 	follows   map[string]*following
 	recorders []*churn.Recorder // all that have been added
 	results   []result
+	lost      []lost
 	found     []churn.Violation
 
 	waits sync.WaitGroup // of leases and handlers
@@ -58,7 +60,10 @@ type lease struct {
 	handlers map[string]*handler
 	expected churn.Expected // empty unless it is the first lease on its informer
 	ended    <-chan struct{}
-	end      func() // closes ended; may be called again
+	end      func()                               // closes ended; may be called again
+	during   func(wait func(ctx context.Context)) // calls wait in a goroutine; ctx ends with the lease
+	awaited  string                               // the last version for which AtLeast was called
+	awaits   atomic.Bool                          // a call of AtLeast has not returned
 }
 
 // handler is an event handler of a lease.
@@ -306,10 +311,11 @@ func (s *subject) acquire(ctx context.Context, op churn.Op) {
 	}
 	waiting, end := context.WithCancel(context.WithoutCancel(ctx))
 	l.ended, l.end = waiting.Done(), end
+	l.during = func(wait func(ctx context.Context)) { s.waits.Go(func() { wait(waiting) }) }
 	s.mu.Lock()
 	s.leases[l.name] = l
 	s.mu.Unlock()
-	s.awaitSync(waiting, l)
+	s.awaitSync(l)
 }
 
 // selection returns the options that select objects and their version.
@@ -538,9 +544,19 @@ func (s *subject) Stop(ctx context.Context) []churn.Violation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.recorders {
-		s.found = append(s.found, r.Check(s.env.World)...)
+		s.found = append(append(s.found, r.Check(s.env.World)...), withoutState(r)...)
 	}
 	return s.found
+}
+
+// withoutState returns a violation for each deletion without a final state. Only events that may be merged lose it while they wait.
+func withoutState(r *churn.Recorder) (found []churn.Violation) {
+	for _, e := range r.History() {
+		if e.Kind == churn.Deleted && e.New.Unknown && !r.View.Merged {
+			found = append(found, churn.Violation{Invariant: churn.Status, Text: fmt.Sprintf("%s: a deletion has no final state: %v", r.View.Name, e)})
+		}
+	}
+	return found
 }
 
 // AtRest implements [churn.Subject].

@@ -3,6 +3,7 @@ package leases
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -33,8 +34,8 @@ func (s *subject) informers() map[uint64]bool {
 
 // awaitSync waits in another goroutine until WaitForSync returns, or the lease ends: the lister must then have the expected objects. It is for the
 // first lease on an informer. The informer of another lease, which has synced before, may be out of date.
-func (s *subject) awaitSync(ctx context.Context, l *lease) {
-	s.waits.Go(func() {
+func (s *subject) awaitSync(l *lease) {
+	l.during(func(ctx context.Context) {
 		if l.WaitForSync(ctx) != nil {
 			return
 		}
@@ -44,6 +45,46 @@ func (s *subject) awaitSync(ctx context.Context, l *lease) {
 		}
 		s.keep(result{l.name + ": WaitForSync has returned, and the lister", l.expected, time.Now(), has, lacking(err)})
 	})
+}
+
+// Wrote implements [churn.Observer]: each lease on the type waits in another goroutine until its cache has the last written object, or the lease ends,
+// unless it waits for another one.
+func (s *subject) Wrote(_ context.Context, typ string) {
+	for _, l := range s.all() {
+		if l.view.Type != typ || l.view.Sets != nil {
+			continue // the namespaces of a set have several versions
+		}
+		version, expected := s.env.World.Written(l.view)
+		if version == "" || version == l.awaited || !l.awaits.CompareAndSwap(false, true) {
+			continue
+		}
+		l.awaited = version
+		l.during(func(ctx context.Context) {
+			defer l.awaits.Store(false)
+			s.awaitVersion(ctx, l, version, expected)
+		})
+	}
+}
+
+// awaitVersion waits until the cache of a lease has a version: the lister must then have the expected object.
+func (s *subject) awaitVersion(ctx context.Context, l *lease, version string, expected churn.Expected) {
+	err := l.AtLeast(ctx, version)
+	has, incomplete := l.read()
+	at := time.Now()
+	switch {
+	case err == nil && incomplete == nil:
+		s.keep(result{l.name + ": AtLeast has returned, and the lister", expected, at, has, nil})
+	case err != nil && ctx.Err() == nil:
+		s.mu.Lock()
+		s.lost = append(s.lost, lost{fmt.Sprintf("%s: AtLeast: %v", l.name, err), expected})
+		s.mu.Unlock()
+	}
+}
+
+// lost is an error of AtLeast, which is wrong unless versions are those of something else since then.
+type lost struct {
+	text     string
+	expected churn.Expected
 }
 
 // lacking returns the namespaces that an error of a lister names.
@@ -119,9 +160,14 @@ func (s *subject) keep(r result) {
 // judge compares the results since the last call with the world, which must have all writes.
 func (s *subject) judge() {
 	s.mu.Lock()
-	results := s.results
-	s.results = nil
+	results, all := s.results, s.lost
+	s.results, s.lost = nil, nil
 	s.mu.Unlock()
+	for _, l := range all {
+		if !s.env.World.Replaced(l.expected) {
+			s.report(churn.Status, "%s", l.text)
+		}
+	}
 	for _, r := range results {
 		for _, object := range s.env.World.Missing(r.expected, r.at, r.has, r.without...) {
 			s.report(churn.Status, "%s does not have %s", r.name, object)

@@ -3,6 +3,8 @@ package leases
 import (
 	"testing"
 
+	"k8s.io/client-go/tools/cache"
+
 	"github.com/gvrkit/gvrkit/test/churn"
 )
 
@@ -32,5 +34,19 @@ func TestInBoth_NeedsEqualStates(t *testing.T) {
 	both := inBoth(map[string]churn.Observation{"x": x, "y": y, "z": x}, map[string]churn.Observation{"x": x, "y": later})
 	if len(both) != 1 || both["x"] != x {
 		t.Errorf("got %v", both)
+	}
+}
+
+func TestWithoutState_ReportsDeletionsUnlessTheyMayBeMerged(t *testing.T) {
+	for merged, want := range map[bool]int{false: 1, true: 0} {
+		r := &churn.Recorder{View: churn.View{Merged: merged}}
+		x := newObject("a", "x")
+		r.OnAdd(x, true)
+		r.OnDelete(x)
+		r.OnAdd(x, false)
+		r.OnDelete(cache.DeletedFinalStateUnknown{Key: "a/x", Obj: x})
+		if found := withoutState(r); len(found) != want {
+			t.Errorf("merged: %v: %v, want %d", merged, found, want)
+		}
 	}
 }
