@@ -76,6 +76,20 @@ func (w *World) Replaced(e Expected) bool {
 	return t == nil || !t.stayed(w, e, time.Now())
 }
 
+// Exists reports whether the CRD of a type has this UID, and is not being deleted. It is false if the types have moved, or etcd was restored, since
+// the subject was at rest: it may have noticed the end of the CRD late.
+func (w *World) Exists(typ string, crd types.UID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t, now := w.types[typ], time.Now()
+	if t == nil || t.current < 0 || w.movedBetween(w.resting, now) {
+		return false
+	}
+	i := t.incarnations[t.current]
+	rewound := slices.ContainsFunc(t.restores, func(r restoration) bool { return r.during(now) || r.returning(now) })
+	return i.UID == crd && i.Deleted.IsZero() && !i.Terminating && !rewound
+}
+
 // settled reports whether, at a time, each server knows the CRD of a type, the subject knows it or has no other one, and no restore or move
 // has changed the type a short time ago.
 func (t *typeTruth) settled(w *World, at time.Time) bool {

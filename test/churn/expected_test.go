@@ -177,3 +177,27 @@ func TestWorld_ReplacedByAnotherType(t *testing.T) {
 		}
 	}
 }
+
+func TestWorld_ExistsUntilTheEndOfTheCRD(t *testing.T) {
+	for name, tc := range map[string]struct {
+		crd    types.UID
+		change func(s sample)
+		want   bool
+	}{
+		"it exists":                   {"second", func(sample) {}, true},
+		"it is the CRD before":        {"first", func(sample) {}, false},
+		"it is deleted":               {"second", func(s sample) { s.undefined("t1", time.Now()) }, false},
+		"it is being deleted":         {"second", func(s sample) { s.terminating("t1") }, false},
+		"the types move":              {"second", func(s sample) { s.move(time.Now()); s.move(time.Now()) }, false},
+		"the types have moved before": {"second", func(s sample) { s.move(time.Now()); s.move(time.Now()); s.rested(time.Now(), neverLists) }, true},
+		"etcd is restored":            {"second", func(s sample) { s.backedUp(); s.restored(time.Now()) }, false},
+	} {
+		s := newSample()
+		if tc.change(s); s.Exists("t1", tc.crd) != tc.want {
+			t.Errorf("%s: %v, want %v", name, !tc.want, tc.want)
+		}
+	}
+	if newSample().Exists("t2", "second") {
+		t.Error("a type that never existed exists")
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,6 +23,7 @@ type following struct {
 	name  string
 	types []string // that it selects
 	stop  context.CancelFunc
+	ends  atomic.Bool // it has been stopped, or its factory shuts down
 	ended chan struct{}
 
 	mu      sync.Mutex // never held during a call of the library
@@ -57,7 +59,7 @@ func (s *subject) follow(ctx context.Context, op churn.Op) {
 	}
 	funcs := dynamicinformer.FollowFuncs{
 		Started: func(l *dynamicinformer.Lease) { s.startedFollowing(f, l) },
-		Stopped: func(res discovery.Resource, _ discovery.Evidence) { s.stoppedFollowing(f, res.GVR) },
+		Stopped: func(res discovery.Resource, _ discovery.Evidence) { s.stoppedFollowing(f, res) },
 	}
 	ctx, f.stop = context.WithCancel(context.WithoutCancel(ctx))
 	factory := s.factory
@@ -95,8 +97,11 @@ func (s *subject) startedFollowing(f *following, l *dynamicinformer.Lease) {
 	}
 }
 
-func (s *subject) stoppedFollowing(f *following, gvr schema.GroupVersionResource) {
-	typ := typeOf(gvr)
+func (s *subject) stoppedFollowing(f *following, res discovery.Resource) {
+	typ := typeOf(res.GVR)
+	if s.env.World.Exists(typ, res.CRDUID) && !f.ends.Load() {
+		s.report(churn.Justified, "%s/%s: Stopped is called, and the CRD with UID %s exists", f.name, typ, res.CRDUID)
+	}
 	f.mu.Lock()
 	before := f.started[typ]
 	delete(f.started, typ)
@@ -117,6 +122,7 @@ func (s *subject) unfollow(name string) {
 	delete(s.follows, name)
 	s.mu.Unlock()
 	if f != nil {
+		f.ends.Store(true)
 		f.stop()
 		s.awaitEnd(f)
 	}

@@ -257,6 +257,9 @@ func (s *subject) shutDown(ctx context.Context) {
 	for _, l := range leases {
 		l.end()
 	}
+	for _, f := range follows {
+		f.ends.Store(true)
+	}
 	s.awaitWaits()
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

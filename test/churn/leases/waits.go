@@ -36,7 +36,10 @@ func (s *subject) informers() map[uint64]bool {
 // first lease on an informer. The informer of another lease, which has synced before, may be out of date.
 func (s *subject) awaitSync(l *lease) {
 	l.during(func(ctx context.Context) {
-		if l.WaitForSync(ctx) != nil {
+		if err := l.WaitForSync(ctx); err != nil {
+			if ctx.Err() == nil {
+				s.report(churn.Status, "%s: WaitForSync, whose context has not ended, returns %v", l.name, err)
+			}
 			return
 		}
 		has, err := l.read()
