@@ -19,6 +19,8 @@ var ofChurn = []table{
 		{"churn: objects stay in the old version of their type", "resumableWatch.relist", never("of.GVR != t.GVR")},
 		{"churn: objects of a namespace that could not be listed stay in the old version of their type", "known.locate", drop("former: rewritten || before.former")},
 		{"churn: each watch of a set begins at its smallest version", "child.watch", replace("optionsFrom(c.opts, c.version)", "optionsFrom(c.opts, c.known.upTo())")},
+		{"churn: KeepCache does not keep the objects of a type that is gone", "resumableWatch.settle", drop("s.cfg.KeepCache")},
+		{"churn: the watch of a namespace that has left the set stays", "merged.remove", drop("c.cancel() \n <-c.ended")},
 		{"churn: objects with equal versions are not compared after a restore", "resumableWatch.give", never("content.rewound")},
 	}},
 	{"internal/handlers", ofModel, []mutant{
@@ -28,6 +30,10 @@ var ofChurn = []table{
 		{"churn: events are merged without being asked", "Set.wrap", replace("group != nil && group.options.Coalescing", "group != nil")},
 		{"churn: a handler that was removed is called", "Set.Remove", returns("nil")},
 		{"churn: the calls of a released lease do not end", "Group.Close", drop("g.calls.Close()")},
+		{"churn: a registration has always synced", "registration.HasSynced", replace("cache.IsDone(r.HasSyncedChecker())", "true")},
+		{"churn: no addition is initial", "handler.invoke", replace("e.initial", "false")},
+		{"churn: each update comes twice", "handler.invoke", after("h.next.OnUpdate(e.old, e.obj)", "h.next.OnUpdate(e.obj, e.obj)")},
+		{"churn: deletions have no final state", "handler.invoke", replace("h.next.OnDelete(e.obj)", "h.next.OnDelete(cache.DeletedFinalStateUnknown{Obj: e.obj})")},
 		{"churn: an object whose call has panicked has failed for ever", "panics.returned", never("len(p.failed) > 0")},
 	}},
 	{"internal/typestate", ofModel, []mutant{
@@ -43,6 +49,11 @@ var ofChurn = []table{
 	}},
 	{"dynamicinformer", ofModel, []mutant{
 		{"churn: the last release does not end the informer", "entry.retireLocked", drop("e.cancel()")},
+		{"churn: a wait returns before the first list", "Factory.waitFor", before("errs := make([]error, len(entries))", "if !o.failFast { return nil }")},
+		{"churn: a wait does not wait", "Factory.waitFor", drop("f.wait(waiting, e, o)")},
+	}},
+	{"internal/informer", ofModel, []mutant{
+		{"churn: a cache that is synced has each version", "versionWait.look", replace("listed && reaches(have, w.version) && w.isLoaded()", "listed")},
 	}},
 	{"internal/packed", ofModel, []mutant{
 		{"churn: unequal parts of packed objects are taken for equal ones", "decoder.valueLike", replace("d.data[d.pos:end] == other.data[other.pos:other.after()]", "end-d.pos == other.after()-other.pos")},
