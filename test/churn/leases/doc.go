@@ -6,5 +6,6 @@
 // absent, served in another version, or forbidden. Each namespace has at most as many watches as leases.
 //
 // At any time, WaitForSync of the first lease on an informer must not return before the lister has the objects that existed before,
-// and a registration must not have synced before its handler has got them.
+// a registration must not have synced before its handler has got them, and AtLeast must not return before the lister has the object of a write
+// with that version. Follow must not call Stopped for a CRD that exists.
 package leases
