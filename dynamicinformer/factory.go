@@ -103,8 +103,8 @@ func NewForConfigAndClient(cfg *rest.Config, httpClient *http.Client, opts ...Op
 }
 
 // New returns a factory whose informers use client. It has discovery only with the option WithDiscovery. The status has the reason why an
-// informer has not synced after the internal retries of client: client-go's client returns a 503 with Retry-After after ten seconds or
-// more. New does no I/O.
+// informer fails after the internal retries of client: client-go's client returns a 503 with Retry-After after ten seconds or more, and
+// a watch after eleven connections that have timed out. New does no I/O.
 func New(client dynamic.Interface, opts ...Option) (*Factory, error) {
 	if source.Unstructured(client) == nil {
 		return nil, errors.New("dynamicinformer: the dynamic client is nil")

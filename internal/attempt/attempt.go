@@ -1,6 +1,6 @@
 // Package attempt reports attempts of requests that client-go hides. client-go retries a request
-// up to ten times if the response has a Retry-After header or the connection breaks, and returns
-// only the last result. The package does not interpret requests.
+// up to ten times if the response has a Retry-After header, the connection breaks, or a watch times out, and
+// returns only the last result. Of a request, the package only knows whether it is a watch.
 package attempt
 
 import (
@@ -20,16 +20,23 @@ type observed struct{}
 // Observer gets the attempts of one request. The goroutines that send the request or read its
 // response call the functions and wait for them. Neither function may be nil.
 type Observer struct {
-	// Failed is called for each failed attempt that client-go may hide. If all attempts fail,
-	// client-go returns the last error, and Failed is also called for it.
+	// Failed is called for each failed attempt that client-go may hide. If all attempts fail, client-go
+	// returns the last error or, for a watch, a watch without events. Failed is also called for the last attempt.
 	Failed func(err error)
 	// Received is called with the number of bytes that were read from a response body.
 	Received func(bytes int)
 }
 
-// Observe returns a context for one request that reports to o.
+// observation is an observer, and the end of the context of the caller. The context of an attempt also ends with the timeout of the
+// HTTP client, which is a failure.
+type observation struct {
+	Observer
+	ended func() error
+}
+
+// Observe returns a context for one request that reports to o, until ctx ends.
 func Observe(ctx context.Context, o Observer) context.Context {
-	return context.WithValue(ctx, observed{}, &o)
+	return context.WithValue(ctx, observed{}, &observation{o, ctx.Err})
 }
 
 // Client returns a copy of client with a transport that reports to observers.
@@ -50,15 +57,15 @@ var _ utilnet.RoundTripperWrapper = (*transport)(nil)
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := t.next.RoundTrip(req)
-	o, is := req.Context().Value(observed{}).(*Observer)
+	o, is := req.Context().Value(observed{}).(*observation)
 	if !is {
 		return res, err
 	}
-	if hidden := hidden(req, res, err); hidden != nil {
+	if hidden := hidden(req, res, err); hidden != nil && o.ended() == nil {
 		o.Failed(hidden)
 	}
 	if err == nil && res.Body != nil {
-		res.Body = &body{res.Body, o}
+		res.Body = &body{res.Body, &o.Observer}
 	}
 	return res, err
 }
@@ -87,7 +94,7 @@ func (t *transport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.n
 // hidden returns the error of an attempt that client-go would hide, or nil.
 func hidden(req *http.Request, res *http.Response, err error) error {
 	switch {
-	case err != nil && req.Context().Err() == nil && (utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err)):
+	case err != nil && hides(req, err):
 		return err
 	case err != nil:
 		return nil
@@ -99,6 +106,14 @@ func hidden(req *http.Request, res *http.Response, err error) error {
 	status := apierrors.NewGenericServerResponse(res.StatusCode, req.Method, schema.GroupResource{}, "", "", after, true)
 	status.ErrStatus.Message = fmt.Sprintf("the server has responded with %s and Retry-After: %d s", res.Status, after)
 	return status
+}
+
+// hides reports whether client-go retries req after err.
+func hides(req *http.Request, err error) bool {
+	if req.URL.Query().Get("watch") != "" {
+		return utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err)
+	}
+	return utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
 }
 
 // retryAfter returns the seconds of a response's Retry-After header, as client-go reads them.

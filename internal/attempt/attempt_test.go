@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -49,6 +53,8 @@ func TestClient_ReportsAttemptsThatClientGoHides(t *testing.T) {
 		"a connection that was reset":    {fail(syscall.ECONNRESET), utilnet.IsConnectionReset},
 		"one that was closed":            {fail(io.EOF), utilnet.IsProbableEOF},
 		"one that was refused":           {fail(syscall.ECONNREFUSED), nil},
+		"an HTTP/2 connection lost":      {fail(errLost), utilnet.IsHTTP2ConnectionLost},
+		"a dial that timed out":          {fail(errDial), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told []error
@@ -64,10 +70,60 @@ func TestClient_ReportsAttemptsThatClientGoHides(t *testing.T) {
 	}
 }
 
+// client-go retries a watch after other errors than a list.
+func TestClient_ReportsAttemptsOfWatches(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		told int
+	}{
+		"a connection that was reset":  {syscall.ECONNRESET, 1},
+		"one that was closed":          {io.EOF, 1},
+		"one that was refused":         {syscall.ECONNREFUSED, 0},
+		"an HTTP/2 connection lost":    {errLost, 0},
+		"a dial that timed out":        {errDial, 1},
+		"the timeout of a TCP segment": {&net.OpError{Op: "read", Net: "tcp", Err: syscall.ETIMEDOUT}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := 0
+			ctx := attempt.Observe(t.Context(), attempt.Observer{Failed: func(error) { told++ }, Received: func(int) {}})
+			requestAt(t, ctx, attempt.Client(&http.Client{Transport: fail(tc.err)}), "http://localhost/?watch=true")
+			if told != tc.told {
+				t.Errorf("told %d times, want %d", told, tc.told)
+			}
+		})
+	}
+}
+
+var (
+	errLost = errors.New("http2: client connection lost")
+	errDial = &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
+)
+
+// The timeout of an HTTP client ends the context of the attempt, and client-go retries the watch.
+func TestClient_ReportsTheTimeoutOfTheHTTPClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := 0
+		ctx := attempt.Observe(t.Context(), attempt.Observer{Failed: func(error) { told++ }, Received: func(int) {}})
+		client := attempt.Client(&http.Client{Timeout: time.Minute, Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+			<-req.Context().Done()
+			return nil, context.Cause(req.Context())
+		})})
+		requestAt(t, ctx, client, "http://localhost/?watch=true")
+		if told != 1 {
+			t.Errorf("told %d times, want once", told)
+		}
+	})
+}
+
 // request makes one, and leaves what it answers unread.
 func request(t *testing.T, ctx context.Context, client *http.Client) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/", http.NoBody)
+	requestAt(t, ctx, client, "http://localhost/")
+}
+
+func requestAt(t *testing.T, ctx context.Context, client *http.Client, url string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,6 +98,13 @@ func newServerWatch() *watch.FakeWatcher {
 	return watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 100})
 }
 
+// endedWatch returns a watch that the server has ended.
+func endedWatch() watch.Interface {
+	ended := newServerWatch()
+	ended.Stop()
+	return ended
+}
+
 // observer records reports.
 type observer struct {
 	mu   sync.Mutex

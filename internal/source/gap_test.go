@@ -160,7 +160,7 @@ func TestResumableWatch_PausesGrowWhileWatchesEndAtOnce(t *testing.T) {
 			if len(client.requests()) > tooMany { // otherwise time would not pass
 				return newServerWatch(), nil
 			}
-			return watch.NewEmptyWatch(), nil
+			return endedWatch(), nil
 		}
 		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
 		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
@@ -772,7 +772,7 @@ func TestResumableWatch_ObjectsWithoutVersionsAreUpdated(t *testing.T) {
 		}
 		client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 			time.Sleep(time.Hour)
-			return watch.NewEmptyWatch(), nil // may have missed changes
+			return endedWatch(), nil // may have missed changes
 		}
 		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
 		<-startList(t.Context(), s)

@@ -178,7 +178,7 @@ func TestObserver_EndOfTheCallersContextIsNotAFailure(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client.watch = always(watch.NewEmptyWatch(), nil)
+			client.watch = always(endedWatch(), nil)
 			cut, err := lw.WatchWithContext(ctx, watchList())
 			if err != nil {
 				t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -21,9 +22,10 @@ import (
 )
 
 var (
-	errNoWatch  = errors.New("the client returned neither a watch nor an error")
-	errNoAnswer = errors.New("the server has not responded to a watch-list request")
-	errNoList   = errors.New("the server has not responded to a list")
+	errNoWatch     = errors.New("the client returned neither a watch nor an error")
+	errUnreachable = errors.New("the server could not be reached: connections time out or are closed")
+	errNoAnswer    = errors.New("the server has not responded to a watch-list request")
+	errNoList      = errors.New("the server has not responded to a list")
 )
 
 // listAfter is the maximum time of a list, or of a page of a list.
@@ -31,6 +33,9 @@ const listAfter = 10 * time.Minute
 
 // shortestWatch is the reflector's default for the minimum timeout of a watch.
 const shortestWatch = 5 * time.Minute
+
+// noEvents is the type of the watch that client-go returns, without an error, if connections time out or are closed in all attempts.
+var noEvents = reflect.TypeOf(watch.NewEmptyWatch())
 
 // optionsFrom returns the options of a watch from version on. Opts are the reflector's options.
 func optionsFrom(opts metav1.ListOptions, version string) metav1.ListOptions {
@@ -146,10 +151,14 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 		cancel()
 		r.gate.calls.End()
 	}
-	var interrupted atomic.Bool
+	var interruption atomic.Pointer[error]
 	attempts := *r
-	attempts.observer = interruptions{r.observer, &interrupted}
+	attempts.observer = interruptions{r.observer, &interruption}
 	in, err := r.open(attempts.observed(open, VerbWatch), cancel, opts, initial)
+	last := interruption.Load()
+	if err == errUnreachable && last != nil { //nolint:errorlint // an error of the client is not this one
+		err = *last
+	}
 	if err != nil {
 		r.failed(ctx, VerbWatch, err)
 		release()
@@ -164,20 +173,20 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 	}
 	return &stream{
 		in: in, requests: r, initial: initial, timeout: timeoutOf(opts), silence: newSilence(initial),
-		overdue: newDeadline(opts), release: release, interrupted: interrupted.Load(), elsewhere: opts.ResourceVersion != from,
+		overdue: newDeadline(opts), release: release, interrupted: last != nil, elsewhere: opts.ResourceVersion != from,
 	}, nil
 }
 
-// interruptions records that the server could not be reached.
+// interruptions records the last error of an attempt that could not reach the server.
 type interruptions struct {
 	Observer
-	any *atomic.Bool
+	last *atomic.Pointer[error]
 }
 
 // Failed implements Observer.
 func (i interruptions) Failed(verb string, err error) {
 	if unreachable(err) {
-		i.any.Store(true)
+		i.last.Store(&err)
 	}
 	i.Observer.Failed(verb, err)
 }
@@ -206,6 +215,8 @@ func (r *requests) open(ctx context.Context, cancel context.CancelFunc, opts met
 		return nil, fmt.Errorf("%w for %v", errNoAnswer, answerAfter)
 	case err == nil && in == nil:
 		return nil, errNoWatch
+	case err == nil && reflect.TypeOf(in) == noEvents:
+		return nil, errUnreachable
 	}
 	return in, err
 }

@@ -298,6 +298,9 @@ var ofSource = []table{
 	}},
 	{"internal/attempt", "internal/attempt", []mutant{
 		{"bytes that are read are not reported", "body.Read", drop("b.observer.Received(n)")},
+		{"a watch that times out is not reported", "hides", replace("utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err)", "utilnet.IsProbableEOF(err)")},
+		{"a lost HTTP/2 connection is not reported", "hides", replace("utilnet.IsHTTP2ConnectionLost(err)", "false")},
+		{"the timeout of the HTTP client is the end of the caller", "transport.RoundTrip", replace("o.ended()", "req.Context().Err()")},
 	}},
 	{"internal/inflight", "dynamicinformer", []mutant{
 		{"a lease is done while its handler runs", "Counter.endLocked", replace("c.calls == 0", "c.calls >= 0")},
@@ -306,6 +309,8 @@ var ofSource = []table{
 		{"requests are let through after the end", "Counter.Begin", never("c.closed")},
 	}},
 	{"internal/source", "internal/source", []mutant{
+		{"client-go's watch without events is a success", "requests.open", never("err == nil && reflect.TypeOf(in) == noEvents")},
+		{"the failure of a watch has not the error of its last attempt", "requests.watch", never("err == errUnreachable && last != nil")},
 		{"a namespace that is removed keeps its objects", "merged.remove", never("!wanted[name]")},
 		{"a namespace that is removed during its first list keeps its objects", "merged.remove", drop("names = append(names, name)")},
 		{"a namespace that is added is not listed", "merged.run", never("children[name] == nil")},
