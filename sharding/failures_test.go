@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
@@ -288,6 +290,38 @@ func TestMember_LeavesAtOnceBeforeItHasALease(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Leave waits for the followers also if the Lease is deleted meanwhile.
+func TestMember_LeavesWithoutALeaseWhenFollowersHaveLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakecluster.NewLeaseServer()
+		m := join(t, s.Client(), "a")
+		follower := m.Follow("slow")
+		view := waitFor(t, m, has(all))
+		follower.LetGo(view.Generation)
+		left := make(chan error, 1)
+		go func() { left <- m.Leave(context.WithoutCancel(t.Context())) }()
+		time.Sleep(time.Second)
+		l := s.Lease(m.machine.name)
+		of := &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}
+		if err := s.Client().Delete(t.Context(), l.Name, metav1.DeleteOptions{Preconditions: of}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-left:
+			t.Errorf("it has left with %v, and its follower has not let go", err)
+		case <-time.After(time.Hour):
+			if status := m.Status(); status.Reason != ReasonLeaving || !slices.Equal(status.WaitsFor, []string{"slow"}) || s.Count() > 0 {
+				t.Errorf("status %+v, %d Leases", status, s.Count())
+			}
+			begun := time.Now()
+			follower.LetGo(m.View().Generation)
+			if err := <-left; err != nil || time.Since(begun) > 0 {
+				t.Errorf("after %v, error %v", time.Since(begun), err)
+			}
+		}
+	})
 }
 
 // client-go's fake clientset does not version objects: all writes would seem to be of one version.

@@ -212,12 +212,19 @@ func (m *machine) leave() {
 	m.pending, m.blocking = Slots{}, Slots{}
 }
 
+// lose lets all slots go, against the will of the member. One that leaves has none any more, and keeps its reason.
+func (m *machine) lose(reason Reason) {
+	m.setGrant(Slots{})
+	m.pending = m.want
+	if !m.leaving {
+		m.reason = reason
+	}
+}
+
 // tick ends the term when its time has come.
 func (m *machine) tick(now instant) {
 	if (!m.grant.slots.Empty() || m.reason == ReasonNone) && m.grant.until.reached(now) {
-		m.setGrant(Slots{})
-		m.pending = m.want
-		m.reason = ReasonNotRenewed
+		m.lose(ReasonNotRenewed)
 		m.yields, m.listDue = true, true
 	}
 }
@@ -237,8 +244,8 @@ func (m *machine) next(now instant) (request, time.Duration) {
 	switch garbage := m.garbage(); {
 	case !m.sure:
 		r.verb = list
-	case m.leaving && m.stored.version == "": // nothing to release
-		m.left = true
+	case m.leaving && m.stored.version == "": // nothing to release: only followers may need time
+		m.left = m.draining.Empty()
 		return request{}, wait
 	case m.alone: // no other member deletes the Lease
 		r.verb, r.record = remove, m.stored
@@ -472,15 +479,13 @@ func (m *machine) observeOwn(now instant, own *record) {
 		}
 	case own == nil:
 		if m.stored.version != "" { // deleted: others may have seen that
-			m.setGrant(Slots{})
-			m.reason = ReasonLeaseDeleted
+			m.lose(ReasonLeaseDeleted)
 		}
 		m.stored = record{}
 	case own.instance == m.instance:
 		released := own.identity == "" && !m.grant.slots.Empty()
 		if own.write < m.acked || released || !m.grant.slots.Minus(own.claims).Empty() { // changed, or restored from a backup
-			m.setGrant(Slots{})
-			m.reason = ReasonLeaseChanged
+			m.lose(ReasonLeaseChanged)
 		}
 		m.stored = *own
 		if own.write == m.written.write {

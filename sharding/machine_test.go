@@ -389,6 +389,25 @@ func TestMachine_LeavesWithoutALease(t *testing.T) {
 	}
 }
 
+// Another member, or another program, deletes the Lease before the followers have let go.
+func TestMachine_LeavesWithoutALeaseWhenFollowersHaveLetGo(t *testing.T) {
+	r := newRig(t)
+	r.cycle()
+	r.leave()
+	r.sends(update)
+	r.answer(0)
+	r.drop("group-me")
+	r.sends(list)
+	r.answer(0)
+	if sent, wait := r.next(r.clock()); sent.verb != 0 || wait < time.Minute || r.left || r.reason != ReasonLeaving {
+		t.Errorf("it sends %d or waits %v, left: %v, reason %q", sent.verb, wait, r.left, r.reason)
+	}
+	r.letGo(r.grant.generation)
+	if sent, _ := r.next(r.clock()); sent.verb != 0 || !r.left {
+		t.Errorf("it sends %d, left: %v", sent.verb, r.left)
+	}
+}
+
 func TestMachine_MemberThatLeavesGetsNoSlots(t *testing.T) {
 	mine, rest := shares("a")
 	leaving := other("a", rest)

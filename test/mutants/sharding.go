@@ -77,7 +77,7 @@ var ofSharding = []table{
 		{"slow responses make renewals less frequent", "machine.listed", replace("min(now.mono+m.period(), m.writtenAt.mono+m.retry)", "now.mono + m.period()")},
 		{"a member that waits lists as seldom as others", "machine.period", never("!m.blocking.Empty()")},
 		// The own Lease.
-		{"a member keeps its slots when its Lease is deleted", "machine.observeOwn", within(`m.stored.version != ""`, drop("m.setGrant(Slots{})"))},
+		{"a member keeps its slots when its Lease is deleted", "machine.observeOwn", drop("m.lose(ReasonLeaseDeleted)")},
 		{"a member keeps its slots when its Lease claims less", "machine.observeOwn", never("!m.grant.slots.Minus(own.claims).Empty()")},
 		{"a member keeps its slots when its Lease is restored", "machine.observeOwn", never("own.write < m.acked")},
 		{"a member keeps its slots when its Lease has no holder", "machine.observeOwn", never(`own.identity == ""`)},
@@ -93,6 +93,8 @@ var ofSharding = []table{
 		{"a member that leaves keeps its slots", "machine.leave", drop("m.setGrant(Slots{})")},
 		{"a member that leaves still wants slots", "machine.leave", drop("m.want = Slots{}")},
 		{"a member says that it has left before its followers have let go", "machine.content", always("r.claims.Empty()")},
+		{"a member without a Lease leaves before its followers have let go", "machine.next", replace("m.left = m.draining.Empty()", "m.left = true")},
+		{"the deletion of its Lease hides that a member leaves", "machine.lose", always("!m.leaving")},
 		{"the last member leaves its Lease", "machine.succeeded", replace("len(m.peers) == 0", "false")},
 		{"a member deletes its Lease before others have seen that it has left", "machine.succeeded", replace("len(m.peers) == 0", "true")},
 		{"a Lease that has expired is not released", "machine.garbage", never("p.expired")},
