@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -316,4 +317,72 @@ func TestPackedCache_Transform(t *testing.T) {
 		}
 		shutdown(t, f)
 	})
+}
+
+// busyPacked is a packedRecorder whose addition of b lasts until release closes.
+type busyPacked struct {
+	packedRecorder
+
+	release chan struct{}
+}
+
+func (b *busyPacked) OnAdd(obj *packed.Object, initial bool) {
+	if obj.GetName() == "b" {
+		<-b.release
+		return
+	}
+	b.packedRecorder.OnAdd(obj, initial)
+}
+
+// A transform gives the last state of an object another form than the one that the handler has got. The event of a deletion may have a state that no
+// other event has had, such as after the last finalizer.
+func TestPackedCache_DeletionInAnotherForm(t *testing.T) {
+	for name, merged := range map[string]bool{"only the deletion": false, "an update and the deletion, merged": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType, blockType)
+				create(t, cluster, widgets, "ns", "a")
+				f := newFactory(t, cluster, withDiscovery(t, cluster))
+				f.Start(t.Context())
+				var odd atomic.Bool
+				options := []dynamicinformer.LeaseOption{dynamicinformer.WithPackedCache(), dynamicinformer.WithTransform(func(obj any) (any, error) {
+					if u := obj.(*unstructured.Unstructured); odd.Load() && u.GetName() == "a" {
+						u.Object["number"] = 1 // of a type that no decoder returns
+					}
+					return obj, nil
+				})}
+				if merged {
+					options = append(options, dynamicinformer.WithCoalescing(0))
+				}
+				l, direct := acquire(t, f, widgets, options...), &busyPacked{release: make(chan struct{})}
+				if _, err := l.AddPackedHandler(direct, cache.HandlerOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				if err := l.WaitForSync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				paint(t, cluster, "a", "red")
+				synctest.Wait()
+				odd.Store(true)
+				color := "red"
+				if merged {
+					color = "blue"
+					create(t, cluster, widgets, "ns", "b")
+					synctest.Wait()
+					paint(t, cluster, "a", color)
+				}
+				if err := cluster.Resource(widgets).Namespace("ns").Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				close(direct.release)
+				synctest.Wait()
+				if diff := cmp.Diff([]string{"add true ns/a <nil>", "update <nil> to ns/a red", "delete ns/a " + color}, direct.take()); diff != "" {
+					t.Errorf("packed events (-want +got):\n%s", diff)
+				}
+				shutdown(t, f)
+			})
+		})
+	}
 }

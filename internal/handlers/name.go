@@ -15,7 +15,7 @@ func nameOf(handler cache.ResourceEventHandler) string {
 	switch funcs := handler.(type) {
 	case nil:
 		return "<nil>"
-	case packedHandler:
+	case *packedHandler:
 		return funcs.String()
 	case cache.ResourceEventHandlerFuncs:
 		return nameOfFuncs(funcs, funcs.AddFunc, funcs.UpdateFunc, funcs.DeleteFunc)

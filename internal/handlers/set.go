@@ -77,7 +77,7 @@ func isNil[Handler any](next Handler) bool {
 // errors of the informer. It waits for the informer's locks. Period is the period of a resync of next
 // alone, if it is more than zero; the one in opts needs an informer with a resync period.
 func (s *Set) Add(next cache.ResourceEventHandler, opts cache.HandlerOptions, group *Group, period time.Duration) (cache.ResourceEventHandlerRegistration, error) {
-	if packed, is := next.(packedHandler); isNil(next) || is && isNil(packed.next) {
+	if packed, is := next.(*packedHandler); isNil(next) || is && isNil(packed.next) {
 		return nil, ErrNil
 	}
 	logger := klog.Background()

@@ -13,7 +13,7 @@ var ofHandlers = []table{
 		{"a nil pointer to a handler is accepted", "isNil", never("v.IsNil()")},
 		{"WithCoalescing has no effect", "Set.wrap", never("group.options.Coalescing")},
 		{"an object that has moved is deleted", "Set.deletion", drop("e.moved = moved")},
-		{"a handler of packed objects does not get those that have moved", "packedHandler.OnMoved", drop("moved(h.next, deleted)")},
+		{"a handler of packed objects does not get those that have moved", "packedHandler.OnMoved", drop("moved(h.next, deletedPacked(obj))")},
 		{"old states of a packed cache wait as a whole", "Set.reduced", always("s.Pack == nil")},
 		{"a registration with coalescing does not wait for merged events", "namedChecker.Done", replace("c.synced", "c.handler.own.HasSyncedChecker().Done()")},
 		{"a registration with coalescing ends before its last call", "registration.ShutdownChan", never("r.handler.ended != nil")},
@@ -58,6 +58,9 @@ var ofHandlers = []table{
 		{"a reduced state is a part of the cache", "reducedContent", replace("metadata = maps.Clone(metadata)", "_ = maps.Clone(metadata)")},
 		{"a deletion with a reduced state is an ordinary one", "Set.reducedEvent", never("e.kind == deleted && !unknown")},
 		{"a release from the handler that is being added is an error", "Set.Add", replace("_ = s.Remove(r)", "return nil, s.Remove(r)")},
+		{"a deletion in another form has no packed state", "packedFrom", always("is || !are")},
+		{"a deletion without a packed state has no key", "deletedPacked", replace("is || deleted.OptionalObj == nil", "is")},
+		{"a handler of packed objects does not know an object that is packed again", "packedHandler.version", drop("delete(h.others, nameOfObject(obj))")},
 		{"a handler that is idle keeps its backlog", "handler.stats", drop("h.before = given - h.taken")},
 	}},
 	{"internal/handlers", "internal/handlers", []mutant{

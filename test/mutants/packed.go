@@ -94,7 +94,7 @@ var ofPacked = []table{
 	{"internal/handlers", "dynamicinformer", []mutant{
 		{"handlers get packed objects", "handler.unpack", always("packed || unpack == nil")},
 		{"handlers of packed objects get trees", "handler.unpack", replace("packed || unpack == nil", "unpack == nil && !packed")},
-		{"a handler of packed objects gets deletions of other objects", "deletedPacked", always("is || obj == nil")},
+		{"a handler of packed objects gets deletions of other objects", "packedHandler.forget", replace("!h.others[name]", "true")},
 	}},
 	{"internal/source", "dynamicinformer", []mutant{
 		{"objects that a transform has returned are not packed", "transform.packed", always("t.packing == nil")},
