@@ -229,6 +229,9 @@ func TestOwnership_ParksAndMergesTheEventsOfAnObject(t *testing.T) {
 		"move and return": {
 			told, []event{update(x("a", 1), x("a", 2)), moving(x("a", 2)), addition(x("a", 3), false)}, []string{"moved a2"}, []string{"add a3"},
 		},
+		"deletion, return and move": {
+			told, []event{deletion(x("a", 2)), addition(x("a", 3), false), moving(x("a", 3))}, []string{"moved a3"}, nil,
+		},
 		"deletion and owned addition": {told, []event{deletion(x("a", 2)), addition(x("b", 3), false)}, nil, []string{"delete a2", "add b3"}},
 		"deletion and owned object with the same name": {
 			told,
@@ -265,6 +268,25 @@ func TestOwnership_ParksAndMergesTheEventsOfAnObject(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The object moves, comes back and is deleted while the handler is in another call.
+func TestOwnership_DeletionOfAnObjectThatCameBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, NewGroup("", Options{Coalescing: true}), 0)
+		defer r.end()
+		r.give(addition(x("a", 1), false))
+		r.taken()
+		busy := make(chan struct{})
+		r.hook = func(string) { <-busy }
+		r.give(addition(thing("y", "b", 1), false), moving(x("a", 1)), addition(x("a", 2), false), deletion(x("a", 3)))
+		r.owner.change("a", "")
+		close(busy)
+		synctest.Wait()
+		r.expect(t, "while it is not owned", "add b1")
+		r.change("", "")
+		r.expect(t, "when it is owned", "delete a3")
+	})
 }
 
 // Objects that are owned are not affected by others, and parked events come in the order of parking.

@@ -72,10 +72,15 @@ func TestOfPacked_OnMovedHasTheArgumentOfOnDelete(t *testing.T) {
 // version returns a version of an object as the cache has it: as a tree if it has a number of a type that no decoder returns.
 func version(t *testing.T, name string, version int, number any) any {
 	t.Helper()
+	return versionOf(t, packed.NewPacker(), name, name, version, number)
+}
+
+func versionOf(t *testing.T, packer *packed.Packer, name, uid string, version int, number any) any {
+	t.Helper()
 	tree := &unstructured.Unstructured{Object: map[string]any{"kind": "A", "number": number, "metadata": map[string]any{
-		"namespace": "ns", "name": name, "uid": name, "resourceVersion": fmt.Sprint(version),
+		"namespace": "ns", "name": name, "uid": uid, "resourceVersion": fmt.Sprint(version),
 	}}}
-	object, err := packed.NewPacker().Pack(tree)
+	object, err := packer.Pack(tree)
 	if err != nil {
 		return tree
 	}

@@ -43,8 +43,11 @@ func (p *pending) add(e event) (merged uint64, dropped int) {
 		p.append(o, err == nil)
 	}
 	counts, initial := o.counts()+e.counts, o.initial()+asInt(e.initial)
-	p.states -= o.states()
+	p.states -= o.states() + o.earlier.states()
 	o.merge(e)
+	if o.earlier != nil {
+		p.keep(&o.earlier.deletion)
+	}
 	p.keep(&o.deletion)
 	p.keep(&o.event)
 	if o.deletion.kind == none && o.event.kind == none {
@@ -70,6 +73,11 @@ func (o *object) merge(e event) {
 	switch {
 	case e.kind == deleted && o.event.kind == added:
 		o.event = event{}
+		before := &o.deletion
+		if o.earlier != nil {
+			before = &o.earlier.deletion
+		}
+		before.endAgain(e)
 	case e.kind == deleted:
 		o.deletion, o.event = e, event{}
 	case o.event.kind != none:
@@ -81,6 +89,18 @@ func (o *object) merge(e event) {
 		if o.deletion.kind != none {
 			o.event.kind, o.event.old = added, nil
 		}
+	}
+}
+
+// endAgain merges e, if it is a deletion, with a later one of an object with the same name, whose addition was merged with its deletion.
+func (e *event) endAgain(later event) {
+	switch {
+	case e.kind == none:
+	case uidOf(e.obj) == uidOf(later.obj):
+		*e = later
+	case e.moved && !later.moved: // another object has taken its name: it is deleted too
+		e.moved = false
+		e.makeUnknown()
 	}
 }
 
@@ -161,6 +181,9 @@ func (o *object) isDeleted() bool { return o.deletion.kind != none && o.event.ki
 
 // states returns the number of events with a state that is not in the cache.
 func (o *object) states() int {
+	if o == nil {
+		return 0
+	}
 	return asInt(o.deletion.state() != nil) + asInt(o.event.state() != nil)
 }
 

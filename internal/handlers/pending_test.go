@@ -39,6 +39,9 @@ func (e event) text() string {
 	case updated:
 		return "update " + of(e.old) + " " + of(e.obj)
 	}
+	if e.moved {
+		return "moved " + of(e.obj)
+	}
 	return "delete " + of(e.obj)
 }
 
@@ -71,6 +74,14 @@ func TestPending_MergesTheEventsOfOneObject(t *testing.T) {
 		"deletion, addition and deletion":              {[]event{deletion(a3), addition(b4, false), deletion(b5)}, []string{"delete a3"}},
 		"update, deletion, addition":                   {[]event{update(a1, a2), deletion(a2), addition(b4, false)}, []string{"delete a2", "add b4"}},
 		"addition, deletion, addition":                 {[]event{addition(a1, true), deletion(a1), addition(b4, false)}, []string{"add b4"}},
+		"move, addition and deletion":                  {[]event{moving(a1), addition(a2, false), deletion(a3)}, []string{"delete a3"}},
+		"move, addition, deletion and addition":        {[]event{moving(a1), addition(a2, false), deletion(a3), addition(b4, false)}, []string{"delete a3", "add b4"}},
+		"move, addition and move":                      {[]event{moving(a1), addition(a2, false), moving(a3)}, []string{"moved a3"}},
+		"move, another addition and deletion":          {[]event{moving(a1), addition(b4, false), deletion(b5)}, []string{"delete a1"}},
+		"unknown move, another addition and deletion":  {[]event{moving(unknown), addition(b4, false), deletion(b5)}, []string{"delete a2"}},
+		"move, another addition and move":              {[]event{moving(a1), addition(b4, false), moving(b5)}, []string{"moved a1"}},
+		"deletion, addition and move":                  {[]event{deletion(a1), addition(a2, false), moving(a3)}, []string{"moved a3"}},
+		"deletion, another addition and move":          {[]event{deletion(a3), addition(b4, false), moving(b5)}, []string{"delete a3"}},
 		"resync":                                       {[]event{update(a1, a1)}, []string{"update a1 a1"}},
 		"resyncs":                                      {[]event{update(a1, a1), update(a1, a1)}, []string{"update a1 a1"}},
 		"resync and update":                            {[]event{update(a1, a1), update(a1, a2)}, []string{"update a1 a2"}},
@@ -78,6 +89,7 @@ func TestPending_MergesTheEventsOfOneObject(t *testing.T) {
 		"resync and deletion":                          {[]event{update(a1, a1), deletion(a1)}, []string{"delete a1"}},
 		"an impossible order keeps the last addition":  {[]event{addition(a1, false), addition(b4, false)}, []string{"add b4"}},
 		"an impossible order keeps an update":          {[]event{deletion(a1), update(b4, b5)}, []string{"delete a1", "add b5"}},
+		"an impossible order keeps no move":            {[]event{moving(a1), update(a1, a2), deletion(a3)}, []string{"delete a3"}},
 		"an impossible order keeps the last deletion":  {[]event{deletion(a1), deletion(b4)}, []string{"delete b4"}},
 		"an object without a name is not merged":       {[]event{{kind: added, obj: nil, counts: 1}, {kind: added, obj: nil, counts: 1}}, []string{"add ?", "add ?"}},
 		"an object without a name stays beside others": {[]event{addition(a1, false), {kind: added, obj: nil, counts: 1}, update(a1, a2)}, []string{"add a2", "add ?"}},
@@ -127,6 +139,19 @@ func TestPending_KeepsTheOrderOfFirstEvents(t *testing.T) {
 	got, _ := drain(&p)
 	if diff := cmp.Diff([]string{"add x4", "add z3", "add w5"}, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// The last state of an object that has moved may be an earlier one than the one in which it was deleted.
+func TestPending_DeletionOfAnObjectThatHadMovedHasNoFinalState(t *testing.T) {
+	var p pending
+	a1, b2 := thing("x", "a", 1), thing("x", "b", 2)
+	for _, e := range []event{moving(a1), addition(b2, false), deletion(b2)} {
+		p.add(e)
+	}
+	got, _ := p.next()
+	if want := any(cache.DeletedFinalStateUnknown{Key: "ns/x", Obj: a1}); got.obj != want {
+		t.Errorf("got %v, want %v", got.obj, want)
 	}
 }
 

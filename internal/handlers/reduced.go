@@ -15,7 +15,14 @@ import (
 func (s *Set) reducedEvent(e *event) {
 	state := e.state()
 	*state, e.reduced = s.reduced(*state), true
-	if _, unknown := e.obj.(cache.DeletedFinalStateUnknown); e.kind == deleted && !unknown {
+	if e.kind == deleted {
+		e.makeUnknown()
+	}
+}
+
+// makeUnknown makes the object of a deletion one whose final state is not known.
+func (e *event) makeUnknown() {
+	if _, unknown := e.obj.(cache.DeletedFinalStateUnknown); !unknown {
 		e.obj = cache.DeletedFinalStateUnknown{Key: keyOf(e.obj), Obj: e.obj}
 	}
 }
