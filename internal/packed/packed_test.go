@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -319,5 +320,35 @@ func whole(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it has one goroutine, and runs without -short")
+	}
+}
+
+// If a key occurs twice, the last value counts, as in client-go's decoder.
+func TestTape_TextsOfKeysThatOccurTwice(t *testing.T) {
+	p := NewPacker()
+	for _, members := range []string{
+		`"a":5,"a":"z"`, `"a":{"b":[1]},"b":"y","a":"z"`, `"a":"z","a":5`, `"a":5,"a":"z","a":5`, `"a":5,"a":null`, `"a":5,"b":"z"`,
+		`"a":5,"a":5,"a":"z"`, `"a":5,"b":5,"a":"z"`, `"a":"y","a":"z"`,
+	} {
+		for range 3 { // the dictionary grows
+			text := `{"metadata":{"labels":{` + members + `},"annotations":{` + members + `}}}`
+			tape, ok := p.FromJSON([]byte(text), nil)
+			if !ok {
+				t.Fatalf("%s is not packed", text)
+			}
+			var want unstructured.Unstructured
+			if err := utiljson.Unmarshal([]byte(text), &want.Object); err != nil {
+				t.Fatal(err)
+			}
+			for name, got := range map[string]map[string]string{"labels": tape.LabelMap(), "annotations": tape.Texts("metadata", "annotations")} {
+				if diff := cmp.Diff(want.GetLabels(), got); diff != "" {
+					t.Errorf("%s of %s (-want +got):\n%s", name, text, diff)
+				}
+			}
+			value, found := tape.Label("a")
+			if w, is := want.GetLabels()["a"]; value != w || found != is {
+				t.Errorf("label of %s: %q, %v, want %q, %v", text, value, found, w, is)
+			}
+		}
 	}
 }

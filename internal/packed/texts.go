@@ -76,9 +76,11 @@ func (d *decoder) texts() (texts map[string]string) {
 }
 
 // eachText calls begin with the number of members of an object of texts, and each for each. Part says that the text is a part of
-// the tape, as the key may be. EachText returns false if the value is no object, or has members that are neither texts nor null.
+// the tape, as the key may be. EachText returns false if the value is no object, or has members that are neither texts nor null. If a key
+// occurs twice, the last member counts, and there may be more calls than members.
 func (d *decoder) eachText(begin func(n int), each func(key, text string, part bool)) bool {
 	d.follow()
+	start := d.pos
 	c, ok := d.container()
 	if !ok || !c.object {
 		return false
@@ -93,9 +95,22 @@ func (d *decoder) eachText(begin func(n int), each func(key, text string, part b
 		case d.isText():
 			text, part = d.view()
 		default:
-			return false
+			d.pos = start
+			return d.eachLast(each)
 		}
 		each(key, text, part)
+	}
+	return true
+}
+
+// eachLast is eachText for an object with another value, which counts unless its key occurs again.
+func (d *decoder) eachLast(each func(key, text string, part bool)) bool {
+	for key, value := range d.value().(map[string]any) {
+		text, is := value.(string)
+		if !is && value != nil {
+			return false
+		}
+		each(key, text, false)
 	}
 	return true
 }

@@ -17,6 +17,8 @@ var ofPacked = []table{
 		{"the next object has the missing kind of this one", "encoder.reset", drop("e.missing, e.named, e.empty = metav1.TypeMeta{}, false, false")},
 	}},
 	{"internal/packed", "internal/packed", []mutant{
+		{"an object with a label that is replaced by a text has no labels", "decoder.eachText", replace("d.eachLast(each)", "false")},
+		{"an object has labels that are no texts", "decoder.eachLast", never("!is && value != nil")},
 		{"texts that alternate are not counted", "Dictionary.again", never("count > 0 && rand.Uint32()&1 == 0")},
 		{"a dictionary has more entries than there is room for", "Dictionary.enter", never("len(e.boxed) >= most || d.bytes+len(text) > maxBytes")},
 		{"a tree with more elements than its tape is read beyond it", "decoder.arrayLike", replace("min(len(tree), theirs.n)", "len(tree)")},
