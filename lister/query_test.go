@@ -208,6 +208,7 @@ func TestQuery_ElementsOfOtherTypes(t *testing.T) {
 			`spec.ports[?(@.target[1]==2)].name=two`:  "a",
 			`spec.ports[?(@.on==true)]`:               "b",
 			`spec.ports[?(@.on!=false)]`:              "b",
+			`spec.ports[?(@.on!=1)]`:                  "",
 			`spec.ports[?(@.on>=false)]`:              "", // true and false have no order
 			`spec.ports[?(@==7)]`:                     "a",
 			`spec.ports[?(@.target)].name=none`:       "",
