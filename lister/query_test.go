@@ -238,7 +238,7 @@ func TestQuery_PathsAreThoseOfJSONPath(t *testing.T) {
 		"['x\\.y']", `[?(@.n)]`, `[?(@.n==1)]`, `[?(@.n>=2)]`, `[?(@.n<2)]`, `[?(@.s=="a")]`, `[?(@.s!="a")]`, `[?(@.s>'a')]`, `[?(@.s<="b")]`, `[?(@.d.d==true)]`, `[?(@>2)]`, `[?(2>@)]`, `[?(@.n==@.n)]`,
 	}
 	compared := 0
-	for range 2000 {
+	for range 500 {
 		text := ""
 		for range 1 + random.IntN(4) {
 			text += steps[random.IntN(len(steps))]
@@ -276,7 +276,7 @@ func TestQuery_PathsAreThoseOfJSONPath(t *testing.T) {
 			}
 		}
 	}
-	if compared < 500 {
+	if compared < 100 {
 		t.Errorf("seed %d: %d paths were compared", seed, compared)
 	}
 }
