@@ -13,7 +13,7 @@ var ofControllerRuntime = []table{
 		{"an absent kind keeps WaitForCacheSync waiting", "informer.settled", never("absent.Load() || i.hasSynced()")},
 		{"the end of a lease that others share does not end waits", "informer.awaitListedOrAbsent", replace("i.lease.Done()", "ctx.Done()")},
 		{"an absent kind is an error with WithAllowAbsent", "Cache.acquire", never("c.options.allowAbsent && meta.IsNoMatchError(err)")},
-		{"an absent kind is never read in a cache with NewInformer", "Cache.Start", drop("c.factory.Start(ctx)")},
+		{"an absent kind is never read in a cache with NewInformer", "Cache.Start", replace("c.factory.Start(ctx)", "if c.made == nil { c.factory.Start(ctx) }")},
 		{"an informer keeps the object of a call", "Cache.put", drop("object = emptyLike(object)")},
 		{"an absent kind is never synced", "informer.hasSynced", replace("i.cache.options.allowAbsent && isAbsent(i.lease.Status())", "false")},
 		{"each call of HasSyncedChecker has a goroutine", "namespacesInformer.HasSyncedChecker", replace("n.checker", "newNamespacesInformer(n.cache, n.parts).checker")},
