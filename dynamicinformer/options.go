@@ -339,7 +339,8 @@ func WithPolling(period time.Duration) InformerOption {
 // A handler is called only for objects that shard owns at that time, and the shard lets slots go after the calls in progress: other events wait
 // until it owns the object again, or has lost it. A program that acts later than its handlers, as with a queue, asks shard.Owns before. The first list
 // waits for the first slots, for up to 20 s; slots that are gained later do not wait for a budget. Objects without a UID count as those of one
-// slot. Without the option, or if shard is nil, informers have all objects.
+// slot, but handlers are called for them whether shard owns it or not, and the shard does not wait for these calls. Without the option, or if shard is
+// nil, informers have all objects.
 func WithShard(shard sharding.Shard) InformerOption {
 	if shard != nil && !reflect.ValueOf(shard).Comparable() {
 		shard = &struct{ sharding.Shard }{shard} // leases compare shards
