@@ -45,14 +45,16 @@ func addition(obj any, initial bool) event {
 	return event{kind: added, obj: obj, initial: initial, counts: 1}
 }
 
-// update returns the event of an update. A resync is not an event: its two objects are the same.
+// update returns the event of an update. client-go's resync is one of two equal objects.
 func update(old, obj any) event {
-	e := event{kind: updated, old: old, obj: obj, counts: 1}
-	if v := reflect.ValueOf(old); v.Kind() == reflect.Pointer && old == obj {
-		e.counts = 0
+	if reflect.ValueOf(old).Comparable() && old == obj {
+		return resynced(obj)
 	}
-	return e
+	return event{kind: updated, old: old, obj: obj, counts: 1}
 }
+
+// resynced returns the update of a resync. It is not an event of the informer.
+func resynced(obj any) event { return event{kind: updated, old: obj, obj: obj, counts: 0} }
 
 func deletion(obj any) event { return event{kind: deleted, obj: obj, counts: 1} }
 

@@ -59,6 +59,10 @@ func (r *resync) run(stop <-chan struct{}) {
 				return
 			}
 		}
+		select {
+		case <-ticker.C: // it ended during the calls
+		default:
+		}
 	}
 }
 
@@ -84,7 +88,7 @@ func (r *resync) update(name cache.ObjectName, stop <-chan struct{}) bool {
 	defer r.handler.releaseTurn()
 	defer utilruntime.HandleCrashWithLogger(r.logger)
 	if obj, there := r.objects[name]; there && !closed(stop) {
-		r.handler.call(update(obj, obj))
+		r.handler.call(resynced(obj))
 	}
 	return true
 }

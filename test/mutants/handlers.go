@@ -8,7 +8,7 @@ var ofHandlers = []table{
 		{"handlers of a released informer that never ran are not removed", "Group.Has", replace(
 			"own.handler.group == g", "own.handler.group == g && !g.calls.Closed()")},
 		{"a handler that was idle never has a backlog", "handler.stats", always("now.Sub(lastEvent) > idleAfter")},
-		{"a resync counts as an event", "update", replace("0", "1")},
+		{"a resync counts as an event", "resynced", replace("0", "1")},
 		{"a nil handler is accepted", "Set.Add", never("isNil(next) || is && isNil(packed.next)")},
 		{"a nil pointer to a handler is accepted", "isNil", never("v.IsNil()")},
 		{"WithCoalescing has no effect", "Set.wrap", never("group.options.Coalescing")},
@@ -66,6 +66,10 @@ var ofHandlers = []table{
 		{"a deletion in another form has no packed state", "packedFrom", always("is || !are")},
 		{"a deletion without a packed state has no key", "deletedPacked", replace("is || deleted.OptionalObj == nil", "is")},
 		{"a handler of packed objects does not know an object that is packed again", "packedHandler.version", drop("delete(h.others, nameOfObject(obj))")},
+		{"a handler that is slower than its resync gets one after another", "resync.run", drop("select { case <-ticker.C: default: }")},
+		{"two equal objects that are no pointers are another event", "update", replace("reflect.ValueOf(old).Comparable()", "reflect.ValueOf(old).Kind() == reflect.Pointer")},
+		{"objects that can't be compared end the process", "update", replace("reflect.ValueOf(old).Comparable()", "true")},
+		{"the resync of an object that can't be compared is an event", "resync.update", replace("resynced(obj)", "update(obj, obj)")},
 		{"a handler that is idle keeps its backlog", "handler.stats", drop("h.before = given - h.taken")},
 	}},
 	{"internal/handlers", "internal/handlers", []mutant{

@@ -1,0 +1,81 @@
+package handlers
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// A ticker keeps one tick: a handler that is slower than its period would get one resync after another.
+func TestResync_LeavesOutPeriodsThatEndDuringTheCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil, 2*time.Second)
+		start := time.Now()
+		r.give(addition(x("a", 1), false))
+		var begins []time.Duration
+		r.mu.Lock()
+		r.hook = func(string) {
+			begins = append(begins, time.Since(start))
+			time.Sleep(3 * time.Second)
+		}
+		r.mu.Unlock()
+		time.Sleep(16 * time.Second)
+		r.end()
+		if want := []time.Duration{2 * time.Second, 6 * time.Second, 10 * time.Second, 14 * time.Second}; !slices.Equal(begins, want) {
+			t.Errorf("resyncs begin after %v, want %v", begins, want)
+		}
+	})
+}
+
+// comparableThing and uncomparableThing are of types that a transform may return.
+type (
+	comparableThing   struct{ *metav1.ObjectMeta }
+	uncomparableThing struct {
+		*metav1.ObjectMeta
+
+		values []string
+	}
+)
+
+func TestUpdate_OfEqualValuesIsAResync(t *testing.T) {
+	a1, a2 := &x("a", 1).ObjectMeta, &x("a", 2).ObjectMeta
+	for name, tc := range map[string]struct {
+		old, obj any
+		want     uint64
+	}{
+		"equal values":      {comparableThing{a1}, comparableThing{a1}, 0},
+		"other values":      {comparableThing{a1}, comparableThing{a2}, 1},
+		"values of slices":  {uncomparableThing{ObjectMeta: a1}, uncomparableThing{ObjectMeta: a1}, 1},
+		"another type":      {comparableThing{a1}, uncomparableThing{ObjectMeta: a1}, 1},
+		"equal pointers":    {a1, a1, 0},
+		"pointers to equal": {a1, a1.DeepCopy(), 1},
+	} {
+		if got := update(tc.old, tc.obj).counts; got != tc.want {
+			t.Errorf("%s: %d events, want %d", name, got, tc.want)
+		}
+	}
+}
+
+// A resync is no event, whatever the type of the object is: it is not parked.
+func TestResync_OfAnObjectThatCannotBeCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil, 0)
+		defer r.end()
+		updates := 0
+		if _, err := r.set.Add(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) { updates++ }}, cache.HandlerOptions{}, nil, 2*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		r.informer.handlers[1].OnAdd(uncomparableThing{ObjectMeta: &x("a", 1).ObjectMeta}, false)
+		time.Sleep(3 * time.Second)
+		r.change("a", "")
+		time.Sleep(4 * time.Second)
+		r.change("", "")
+		if updates != 1 {
+			t.Errorf("%d updates, want that of the resync before the loss", updates)
+		}
+	})
+}
