@@ -49,10 +49,9 @@ func (t *typeTruth) got(events []Event) got {
 		if o == nil {
 			continue
 		}
-		at := o.find(e.New, 0)
+		at := o.stateOf(e, 0)
 		if e.Kind == Deleted {
 			g.deleted[o.UID] = true
-			at = slices.IndexFunc(o.States, func(s State) bool { return s.Deleted })
 		}
 		if at < 0 {
 			continue
@@ -77,8 +76,8 @@ func (g got) lacks(o *Object, i int) bool {
 }
 
 // repeated returns the violations of [Changes] in the events of a handler: updates without another state, and deletions without a final one, which
-// watches do not send. At rest, a handler may still wait
-// for events of a list before, which leave the objects as they are. The first event of what was written in the calm time follows them.
+// watches do not send. At rest, a handler may still wait for events of a list before, which leave the objects as they are. The first event
+// of what was written in the calm time follows them.
 func (t *typeTruth) repeated(v View, c calm, events []Event) (found []Violation) {
 	last, after := map[types.UID]int{}, false
 	for _, e := range events {
@@ -87,23 +86,34 @@ func (t *typeTruth) repeated(v View, c calm, events []Event) (found []Violation)
 			continue
 		}
 		before, had := last[o.UID]
-		at := o.find(e.New, before)
-		if e.Kind == Deleted {
-			at = slices.IndexFunc(o.States, func(s State) bool { return s.Deleted })
-		}
-		if e.Kind == Updated && after && had && at == before {
+		at := o.stateOf(e, before)
+		switch {
+		case !after:
+		case e.Kind == Updated && had && at == before:
 			found = append(found, Violation{Changes, fmt.Sprintf("%s: it has got state %d of %s twice: %v at %s", v.Name, at, o.Key(), e, e.At.Format(clock))})
-		}
-		if e.Kind == Deleted && after && e.New.Unknown {
+		case e.Kind == Deleted && e.New.Unknown:
 			found = append(found, Violation{Changes, fmt.Sprintf("%s: the deletion of %s has no final state: %v at %s", v.Name, o.Key(), e, e.At.Format(clock))})
 		}
 		if at >= 0 && e.Kind != Deleted {
 			last[o.UID] = at
 		}
-		end, is := c.ended.states[o.UID]
-		after = after || is && at >= c.begun.states[o.UID] && at < end
+		after = after || c.wrote(o, at)
 	}
 	return found
+}
+
+// stateOf returns the index of the first state that an event has, beginning with from, or that of the first deletion; -1: there is none.
+func (o *Object) stateOf(e Event, from int) int {
+	if e.Kind == Deleted {
+		return slices.IndexFunc(o.States, func(s State) bool { return s.Deleted })
+	}
+	return o.find(e.New, from)
+}
+
+// wrote reports whether the state of an object with that index was written in the calm time.
+func (c calm) wrote(o *Object, at int) bool {
+	end, is := c.ended.states[o.UID]
+	return is && at >= c.begun.states[o.UID] && at < end
 }
 
 // shows reports whether the state of an object with that index is selected, or the deletion of a state that is.

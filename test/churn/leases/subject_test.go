@@ -114,7 +114,7 @@ func TestComparison_ReportsWhatIsWrongInAPartlyForbiddenSet(t *testing.T) {
 			get := c.get
 			c.get = func(namespace, name string) (runtime.Object, error) {
 				if namespace == "a" && name == "none" {
-					return newObject("a", "none"), nil
+					return newObject("none"), nil
 				}
 				return get(namespace, name)
 			}
@@ -130,7 +130,7 @@ func TestComparison_ReportsWhatIsWrongInAPartlyForbiddenSet(t *testing.T) {
 		}, "that does not exist in namespace \"b\""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			x := newObject("a", "x")
+			x := newObject("x")
 			x.SetAPIVersion("example.com/v1")
 			seen := churn.Observe(x, churn.Whole)
 			c := &comparison{
@@ -164,7 +164,7 @@ func TestComparison_ReportsWhatIsWrongInAPartlyForbiddenSet(t *testing.T) {
 }
 
 func TestComparison_ReportsPanics(t *testing.T) {
-	x, y := newObject("a", "x"), newObject("a", "y")
+	x, y := newObject("x"), newObject("y")
 	for _, tc := range []struct {
 		name string
 		at   status.Handler
@@ -212,9 +212,10 @@ func TestIsWaiting_NotIfSynced(t *testing.T) {
 	}
 }
 
-func newObject(namespace, name string) *unstructured.Unstructured {
+// newObject returns an object in namespace a.
+func newObject(name string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
-	obj.SetNamespace(namespace)
+	obj.SetNamespace("a")
 	obj.SetName(name)
 	return obj
 }

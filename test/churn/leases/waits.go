@@ -43,7 +43,7 @@ func (s *subject) awaitSync(l *lease) {
 			return
 		}
 		has, err := l.read()
-		if incomplete := (*status.IncompleteError)(nil); errors.As(err, &incomplete) && len(incomplete.Namespaces) == 0 {
+		if incomplete, is := errors.AsType[*status.IncompleteError](err); is && len(incomplete.Namespaces) == 0 {
 			return
 		}
 		s.keep(result{l.name + ": WaitForSync has returned, and the lister", l.expected, time.Now(), has, lacking(err)})
@@ -92,8 +92,7 @@ type lost struct {
 
 // lacking returns the namespaces that an error of a lister names.
 func lacking(err error) (names []string) {
-	var incomplete *status.IncompleteError
-	if errors.As(err, &incomplete) {
+	if incomplete, is := errors.AsType[*status.IncompleteError](err); is {
 		for _, ns := range incomplete.Namespaces {
 			names = append(names, ns.Name)
 		}

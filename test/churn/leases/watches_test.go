@@ -40,7 +40,7 @@ func TestInBoth_NeedsEqualStates(t *testing.T) {
 func TestWithoutState_ReportsDeletionsUnlessTheyMayBeMerged(t *testing.T) {
 	for merged, want := range map[bool]int{false: 1, true: 0} {
 		r := &churn.Recorder{View: churn.View{Merged: merged}}
-		x := newObject("a", "x")
+		x := newObject("x")
 		r.OnAdd(x, true)
 		r.OnDelete(x)
 		r.OnAdd(x, false)
