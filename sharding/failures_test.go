@@ -199,6 +199,10 @@ func TestMember_TheLogSaysWhatToDoAboutLostSlots(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Minute)
+				if happens.inUse && m.Err() == nil {
+					t.Error("it has not ended after a minute")
+					m.abandon(nil)
+				}
 				if happens.edited {
 					s.Edit(m.machine.name, func(l *coordinationv1.Lease) { l.Annotations[SlotsAnnotation] = "" })
 				}

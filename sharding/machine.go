@@ -472,8 +472,8 @@ func (m *machine) missing(now instant, merged []*peer, p *peer) []*peer {
 
 // observeOwn compares the own Lease with what this process has written.
 func (m *machine) observeOwn(now instant, own *record) {
-	switch {
-	case own == nil && m.waitsForPredecessor():
+	switch waits := m.waitsForPredecessor(); {
+	case own == nil && waits:
 		if len(m.missing(now, nil, m.predecessor)) == 0 {
 			m.predecessor = nil
 		}
@@ -482,7 +482,7 @@ func (m *machine) observeOwn(now instant, own *record) {
 			m.lose(ReasonLeaseDeleted)
 		}
 		m.stored = record{}
-	case own.instance == m.instance:
+	case own.instance == m.instance && !waits:
 		released := own.identity == "" && !m.grant.slots.Empty()
 		if own.write < m.acked || released || !m.grant.slots.Minus(own.claims).Empty() { // changed, or restored from a backup
 			m.lose(ReasonLeaseChanged)
@@ -492,18 +492,18 @@ func (m *machine) observeOwn(now instant, own *record) {
 			m.confirm()
 		}
 		m.tick(now)
-	case m.acked > 0: // another process has taken it over
-		m.setGrant(Slots{})
-		m.want, m.pending, m.blocking = Slots{}, Slots{}, Slots{}
-		m.left, m.inUse = true, true
-		m.reason = ReasonIdentityInUse
 	default:
+		if m.acked > 0 { // another process has written it: after the end of the own term, or before a backup was made that was restored
+			m.lose(ReasonLeaseChanged)
+			m.blocking = Slots{}
+			m.acked, m.predecessor, m.renewals = 0, nil, 0
+		}
 		m.takeOver(now, own)
 	}
 }
 
 // takeOver waits until the Lease of another process with the same identity expires, as that of a process
-// that was killed does.
+// that was killed does. Until then the member writes nothing. If the other process runs, it renews the Lease, and the member ends.
 func (m *machine) takeOver(now instant, own *record) {
 	if m.predecessor == nil {
 		m.predecessor = &peer{}
@@ -519,7 +519,7 @@ func (m *machine) takeOver(now instant, own *record) {
 		m.left, m.inUse = true, true
 		m.reason = ReasonIdentityInUse
 	default:
-		m.left = m.leaving
+		m.stored = record{} // the Lease is not that of the member
 	}
 }
 

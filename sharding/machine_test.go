@@ -658,20 +658,6 @@ func TestMachine_OneLateWriteOfThePredecessorIsNoProcess(t *testing.T) {
 	}
 }
 
-func TestMachine_IsReplaced(t *testing.T) {
-	r := newRig(t)
-	r.cycle()
-	r.store(predecessor())
-	r.sends(update)
-	r.failed(r.clock(), conflict, errors.New("conflict"))
-	r.sends(list)
-	r.answer(0)
-	r.owns(Slots{})
-	if !r.left || !r.inUse || r.reason != ReasonIdentityInUse {
-		t.Errorf("left: %v, in use: %v, reason %q", r.left, r.inUse, r.reason)
-	}
-}
-
 func TestMachine_RenewsEachRetryPeriod(t *testing.T) {
 	r := newRig(t)
 	r.cycle()

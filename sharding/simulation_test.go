@@ -36,6 +36,7 @@ type simulation struct {
 	hours    float64 // of members
 	problem  error
 	verbose  bool // log also requests
+	shared   bool // two processes may have one identity: one of them ends
 	requests int
 }
 
@@ -404,7 +405,7 @@ func (s *simulation) handle(e *event) {
 			s.note("%s has %v until %v, now %v, pending %v", p.identity, p.grant.slots, p.grant.until, now, p.pending)
 		}
 		s.changed(p)
-		if p.inUse && s.problem == nil {
+		if p.inUse && !s.shared && s.problem == nil {
 			s.problem = fmt.Errorf("at %v, the identity of %s is in use", s.now, p.identity)
 		}
 	}
@@ -501,6 +502,22 @@ func (s *simulation) fault(most int) {
 
 // changeSeat changes the seat in the Lease of p, as another program may do.
 func (s *simulation) changeSeat(p *process) {
+	s.edit(p, func(of *record) {
+		of.seat = []int{noSeat, -1, 1_000_000_000, 1, 2, s.leases[s.random.IntN(len(s.leases))].seat}[s.random.IntN(6)]
+		s.note("the Lease of %s says seat %d", p.identity, of.seat)
+	})
+}
+
+// removeWrite makes the Lease of p that of no process.
+func (s *simulation) removeWrite(p *process) {
+	s.edit(p, func(of *record) {
+		of.instance, of.write = "", 0
+		s.note("the Lease of %s is of no process", p.identity)
+	})
+}
+
+// edit changes the Lease of p, if it is the last process that wrote it.
+func (s *simulation) edit(p *process, change func(*record)) {
 	at := slices.IndexFunc(s.leases, func(of *record) bool { return of.instance == p.instance })
 	if at < 0 {
 		return
@@ -508,10 +525,9 @@ func (s *simulation) changeSeat(p *process) {
 	s.revision++
 	changed := *s.leases[at]
 	changed.version = strconv.Itoa(s.revision)
-	changed.seat = []int{noSeat, -1, 1_000_000_000, 1, 2, s.leases[s.random.IntN(len(s.leases))].seat}[s.random.IntN(6)]
+	change(&changed)
 	s.leases = slices.Clone(s.leases)
 	s.leases[at] = &changed
-	s.note("the Lease of %s says seat %d", p.identity, changed.seat)
 }
 
 // calm ends all faults. Pauses, late requests and followers that let go late are the last ones.

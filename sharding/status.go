@@ -25,7 +25,8 @@ const (
 	// creates it again.
 	ReasonLeaseDeleted Reason = "LeaseDeleted"
 	// ReasonLeaseChanged means that the Lease of the member was changed by another program, or restored
-	// from a backup. The member has let all slots go, and claims them again.
+	// from a backup. The member has let all slots go, and claims them again. If the Lease is then that of another process,
+	// such as the one before a restart, the member waits first until it has expired.
 	ReasonLeaseChanged Reason = "LeaseChanged"
 	// ReasonIdentityInUse means that another process has the same identity. The member has ended.
 	ReasonIdentityInUse Reason = "IdentityInUse"
