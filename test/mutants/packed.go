@@ -5,8 +5,8 @@ var ofPacked = []table{
 	{"internal/wire", "internal/typed", []mutant{
 		{"a bookmark is packed, without the fields that are left out", "Read.event", never("kind == watch.Bookmark")},
 		{"items are packed with half a kind of their list", "Read.item", always(`missing.Kind != "" && missing.Kind != list.Kind && missing.APIVersion != ""`)},
-		{"items are packed without a kind before that of their list is known", "Read.item", replace(`version != "" && kind != ""`, `version != ""`)},
-		{"lists of custom resources are not packed directly", "Read.item", replace(`version != "" && kind != ""`, "false")},
+		{"items are packed without a version before the kind of their list is known", "Read.item", replace(`version != "" && kind != ""`, `version != "" || kind != ""`)},
+		{"lists of custom resources are not packed directly", "Read.item", replace(`version != "" && kind != ""`, `version == "" && kind == ""`)},
 		{"what follows a packed object is not read", "Read.object", drop("b.scanner = b.scan.scanner")},
 		{"packed lists are left to client-go's decoder", "serializer.decode", replace("(!reads || !is || list == nil)", "(!reads || !is || list != nil)")},
 	}},
