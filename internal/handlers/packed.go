@@ -100,16 +100,17 @@ func deletedPacked(obj any) (deleted cache.DeletedObject[*packed.Object]) {
 	unknown, is := obj.(cache.DeletedFinalStateUnknown)
 	if is {
 		obj = unknown.Obj
-	} else {
-		unknown.Key = keyOf(obj)
 	}
 	deleted.OptionalObj = packedFrom(obj)
 	if is || deleted.OptionalObj == nil {
-		deleted.FinalStateUnknown = &unknown
-		unknown.Obj = nil
-		if deleted.OptionalObj != nil {
-			unknown.Obj = deleted.OptionalObj
+		last := cache.DeletedFinalStateUnknown{Key: unknown.Key}
+		if !is {
+			last.Key = keyOf(obj)
 		}
+		if deleted.OptionalObj != nil {
+			last.Obj = deleted.OptionalObj
+		}
+		deleted.FinalStateUnknown = &last
 	}
 	return deleted
 }
