@@ -286,7 +286,7 @@ func (g *generator) definition() {
 	case 6:
 		g.held(typ)
 	case 0:
-		g.add(Define, []string{typ}, "scope", g.scope(), "versions", g.versions())
+		g.add(Define, []string{typ}, "scope", g.scope(), "versions", g.versions(), "conversion", g.sometimes(3, "webhook"))
 	case 1, 2, 7:
 		g.absence(typ)
 	case 3:
@@ -324,7 +324,7 @@ func (g *generator) absence(typ string) {
 		g.add(Settle, nil)
 	}
 	if g.IntN(4) > 0 {
-		g.add(Define, []string{typ}, "scope", g.scope(), "versions", g.versions())
+		g.add(Define, []string{typ}, "scope", g.scope(), "versions", g.versions(), "conversion", g.sometimes(4, "webhook"))
 		g.add(Create, []string{typ, g.object()}, "color", g.color())
 	}
 }
@@ -372,7 +372,7 @@ func (g *generator) acquire(lease, typ string, fixed ...string) {
 }
 
 func (g *generator) handle(lease string) {
-	does := g.sometimes(6, pick(g, "remove", "release", "acquire", "retry"))
+	does := g.sometimes(4, pick(g, "remove", "release", "acquire", "retry"))
 	after := ""
 	if does != "" {
 		after = fmt.Sprint(1 + g.IntN(6))
@@ -388,11 +388,11 @@ func (g *generator) follow(following string) {
 // subject adds an operation of the subject.
 func (g *generator) subject() {
 	lease := g.lease()
-	switch g.IntN(14) {
-	case 12:
-		g.follow("f1")
+	switch g.IntN(16) {
+	case 12, 14, 15:
+		g.follow(pick(g, "f1", "f2"))
 	case 13:
-		g.add(Unfollow, []string{"f1"})
+		g.add(Unfollow, []string{pick(g, "f1", "f2")})
 	case 0, 1, 2:
 		g.acquire(lease, g.typ())
 		g.handle(lease)
@@ -464,6 +464,9 @@ func (g *generator) inject(kind string) {
 	if faultKinds[kind].verbs == nil && g.IntN(6) == 0 {
 		typ = everyDocument
 	}
+	if g.profile.Namespaces && g.IntN(8) == 0 {
+		typ = everyNamespace
+	}
 	g.faults = append(g.faults, name)
 	g.add(Fault, []string{name, typ}, append(g.faultOf(kind), "namespace", g.sometimes(6, g.namespace()))...)
 	switch definitions, discovery := concerns(NewOp(Fault, []string{name, typ}, "kind", kind)); {
@@ -478,9 +481,9 @@ func (g *generator) inject(kind string) {
 func (g *generator) faultOf(kind string) []string {
 	params := []string{"kind", kind, "times", g.sometimes(3, pick(g, "1", "2")), "share", g.sometimes(4, "0.5"), "verb", g.sometimes(2, pick(g, "list", "watch"))}
 	switch kind {
-	case "fail", "breakdiscovery":
+	case "fail":
 		params = append(params, "code", pick(g, "500", "503", "404", "405", "429", "401"))
-	case "breakdefinitions":
+	case "breakdefinitions", "breakdiscovery":
 		params = append(params, "code", pick(g, "500", "503", "404", "405", "429", "401", "403", "403"))
 	case "delaybookmarks":
 		params = append(params, "ms", pick(g, "20", "200", "2000", "10000"))

@@ -544,7 +544,7 @@ func (g *generator) unanswered() {
 	s.watch("labeled", "red", "selector", "")
 	g.add(Settle, nil)
 	failing := g.faultName()
-	g.add(Fault, []string{failing, everyNamespace}, "kind", "fail", "verb", pick(g, "list", "list", "watch"))
+	g.add(Fault, []string{failing, everyNamespace}, "kind", "fail", "code", pick(g, "", "403"), "verb", pick(g, "list", "list", "watch"))
 	if g.IntN(3) == 0 {
 		g.add(Cut, []string{everyNamespace})
 	}
