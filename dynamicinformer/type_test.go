@@ -320,6 +320,38 @@ func TestVersionPolicy_LeasesWithDifferentPoliciesDoNotShare(t *testing.T) {
 	})
 }
 
+// As in client-go, whose informer then calls its default handler.
+func TestInformer_NilWatchErrorHandlerIsTheUsualOne(t *testing.T) {
+	for name, set := range map[string]func(cache.SharedIndexInformer) error{
+		"SetWatchErrorHandler":            func(i cache.SharedIndexInformer) error { return i.SetWatchErrorHandler(nil) },
+		"SetWatchErrorHandlerWithContext": func(i cache.SharedIndexInformer) error { return i.SetWatchErrorHandlerWithContext(nil) },
+		"after another one": func(i cache.SharedIndexInformer) error {
+			if err := i.SetWatchErrorHandler(func(*cache.Reflector, error) { panic("called") }); err != nil {
+				return err
+			}
+			return i.SetWatchErrorHandlerWithContext(nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType)
+				answer(cluster, apierrors.NewServiceUnavailable("down"))
+				f := newFactory(t, cluster)
+				if err := set(f.ForResource(widgets).Informer()); err != nil {
+					t.Fatal(err)
+				}
+				ctx, failures := withLog(t, t.Context())
+				start(ctx, f)
+				time.Sleep(time.Second)
+				if len(failures()) == 0 {
+					t.Error("the failure is not logged")
+				}
+				shutdown(t, f)
+			})
+		})
+	}
+}
+
 // A watch error handler for client-go's informer gets the same arguments.
 func TestInformer_CallsTheWatchErrorHandlerOfTheUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -84,6 +84,9 @@ var _ informers.GenericInformer = (*Informer)(nil)
 // informer is nil: with a kind, the reflector would drop objects of another kind and only log them.
 func New(cfg Config) *Informer {
 	gvr := cfg.Source.GVR
+	if cfg.Indexers == nil { // client-go's AddIndexers writes to the map
+		cfg.Indexers = cache.Indexers{}
+	}
 	errorHandlers := &errorHandlers{usual: cfg.LogError, resource: gvr.String()}
 	cfg.Source.Report, cfg.Source.MarkMoved = errorHandlers.call, true
 	packing := newPacking(cfg.Packer, cfg.Packs, gvr)

@@ -125,27 +125,31 @@ func (i *Informer) GetStore() cache.Store {
 
 // SetWatchErrorHandler implements cache.SharedInformer.
 func (i *Informer) SetWatchErrorHandler(handler cache.WatchErrorHandler) error {
+	if handler == nil {
+		return i.SetWatchErrorHandlerWithContext(nil)
+	}
 	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *cache.Reflector, err error) { handler(r, err) })
 }
 
-// SetWatchErrorHandlerWithContext implements cache.SharedInformer. The source, which retries requests, calls the handler. The reflector
-// gets no errors but that of its own end.
+// SetWatchErrorHandlerWithContext implements cache.SharedInformer. The source, which retries requests, calls the handler; nil: the usual one.
+// The reflector gets no errors but that of its own end.
 func (i *Informer) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
+	own := &handler
+	if handler == nil {
+		own, handler = nil, cache.DefaultWatchErrorHandler
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if err := i.SharedIndexInformer.SetWatchErrorHandlerWithContext(untilEnd(handler)); err != nil {
 		return err
 	}
-	i.errors.own.Store(&handler)
+	i.errors.own.Store(own)
 	return nil
 }
 
-// untilEnd returns a handler that calls handler, which may be nil, unless the reflector ends. The list in progress is then canceled, and
-// client-go reports that or not, by chance.
+// untilEnd returns a handler that calls handler, unless the reflector ends. The list in progress is then canceled, and client-go reports
+// that or not, by chance.
 func untilEnd(handler cache.WatchErrorHandlerWithContext) cache.WatchErrorHandlerWithContext {
-	if handler == nil {
-		return nil
-	}
 	return func(ctx context.Context, r *cache.Reflector, err error) {
 		if ctx.Err() == nil {
 			handler(ctx, r, err)
