@@ -2,11 +2,13 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -190,6 +192,16 @@ func TestDropIn_SilentWatchListFallsBackToList(t *testing.T) {
 	})
 }
 
+func TestNewFilteredDynamicInformer_GetsItsFirstIndexLater(t *testing.T) {
+	informer := dynamicinformer.NewFilteredDynamicInformer(fakecluster.New(widgetType), widgets, "ns", 0, nil, nil).Informer()
+	if err := informer.AddIndexers(cache.Indexers{"all": func(any) ([]string, error) { return []string{""}, nil }}); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(informer.GetIndexer().GetIndexers()); got != 1 {
+		t.Errorf("%d indexers, want 1", got)
+	}
+}
+
 func TestNewFilteredDynamicInformer_RunsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -238,5 +250,44 @@ func TestDropIn_NegativeResyncPeriodMeansNone(t *testing.T) {
 		if got := updates.Load(); got != 0 {
 			t.Errorf("%d updates", got)
 		}
+	})
+}
+
+// The program may use only handlers, and no lister.
+func TestDropIn_ReleasesTheCacheOfAReplacedInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster)
+		f.Start(t.Context())
+		view := f.DropIn()
+		cached := func() weak.Pointer[unstructured.Unstructured] {
+			stop := make(chan struct{})
+			defer close(stop)
+			old := view.ForResource(widgets).Informer()
+			go old.Run(stop)
+			time.Sleep(time.Minute)
+			item, there, err := old.GetStore().GetByKey("ns/a")
+			if !there || err != nil {
+				t.Fatalf("found: %v, %v", there, err)
+			}
+			return weak.Make(item.(*unstructured.Unstructured))
+		}()
+		time.Sleep(time.Minute)
+		events, stop := listen(t, view.ForResource(widgets).Informer()), make(chan struct{})
+		go view.ForResource(widgets).Informer().Run(stop)
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff([]string{"add ns/a"}, events.take()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		for range 3 {
+			runtime.GC()
+		}
+		if cached.Value() != nil {
+			t.Error("the cache of the old informer is still in memory")
+		}
+		close(stop)
+		time.Sleep(time.Minute)
+		shutdown(t, f)
 	})
 }

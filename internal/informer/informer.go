@@ -140,6 +140,7 @@ func (i *Informer) RunWithContext(ctx context.Context) {
 	}
 	running, stop := i.handlers.Start(ctx)
 	defer stop()
+	defer i.release(ctx)()
 	defer i.packing.run(ctx)()
 	defer i.ownership.run(ctx)()
 	i.SharedIndexInformer.RunWithContext(running)

@@ -1,6 +1,8 @@
 package informer
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
@@ -31,6 +33,27 @@ func (i *Informer) filled() *Informer {
 		return i
 	default:
 		return before
+	}
+}
+
+// release releases the old cache when i has listed, also if no lister is read. The returned function ends its goroutine.
+func (i *Informer) release(ctx context.Context) (stop func()) {
+	if i.before.Load() == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-i.listed:
+			i.filled()
+		case <-ctx.Done():
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
 	}
 }
 
