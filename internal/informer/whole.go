@@ -65,16 +65,17 @@ func (n wholeNamespace) List(selector labels.Selector) ([]runtime.Object, error)
 
 // Get implements cache.GenericNamespaceLister. An object of a namespace that is not in the cache may exist.
 func (n wholeNamespace) Get(name string) (runtime.Object, error) {
-	object, err := n.lister.Get(name)
-	if !apierrors.IsNotFound(err) {
-		return object, err
-	}
 	namespace := n.namespace
 	if key, wrong := cache.ParseObjectName(name); namespace == "" && wrong == nil {
 		namespace = key.Namespace
 	}
-	if missing := n.informer.Incomplete(namespace); namespace != "" && missing != nil {
-		return nil, missing
+	var incomplete error
+	if namespace != "" {
+		incomplete = n.informer.Incomplete(namespace) // before the read, which may have a later list
+	}
+	object, err := n.lister.Get(name)
+	if apierrors.IsNotFound(err) && incomplete != nil {
+		return nil, incomplete
 	}
 	return object, err
 }

@@ -273,8 +273,8 @@ func (s *Source) ListsEach() bool {
 	return s.gate.set(t) != nil
 }
 
-// Unlisted returns the state of namespace if it is in the set and not listed, or left out because it is forbidden; of
-// all such namespaces if namespace is empty. If the reflector has no list because the names of the set are not known,
+// Unlisted returns the state of namespace if it is in the set and the reflector's store does not have its list, or left out because it is
+// forbidden; of all such namespaces if namespace is empty. It waits for the store's lock, which an index function may delay. If the reflector has no list because the names of the set are not known,
 // known is false, and err is why, if a request for them has failed.
 func (s *Source) Unlisted(namespace string) (unlisted []Namespace, known bool, err error) {
 	t, _ := s.gate.available.Current()
@@ -291,15 +291,22 @@ func (s *Source) Unlisted(namespace string) (unlisted []Namespace, known bool, e
 	if namespace != "" {
 		names = []string{namespace}
 	}
-	if s.gate.known.lists(names) {
+	k := &s.gate.known
+	missing := map[string]bool{}
+	for _, name := range names {
+		if !k.stored(name, s.gate.lookUp()) {
+			missing[name] = true
+		}
+	}
+	if len(missing) == 0 {
 		return nil, true, nil
 	}
-	k := &s.gate.known
 	k.mu.Lock()
 	_, states := s.eachNamespaceLocked(k)
 	k.mu.Unlock()
 	for _, state := range states {
-		if !state.Listed && (namespace == "" || namespace == state.Name) {
+		if missing[state.Name] {
+			state.Listed = false
 			unlisted = append(unlisted, state)
 		}
 	}

@@ -16,6 +16,21 @@ type position struct {
 	version string // a watch starts there; if it can't, the namespace must be listed
 	listed  bool   // the reflector has a whole list
 	former  bool   // the objects are in another API version than those of other namespaces: a list replaces all of them
+	storing *storing
+}
+
+// storing is how much of the first list of a namespace the reflector's store has. The lock of known guards it.
+type storing struct {
+	done    bool
+	missing string // a key that the store did not have; empty: none is known
+}
+
+// after returns that of a list after before, which the store may have already.
+func (before position) after() *storing {
+	if before.listed && before.storing != nil {
+		return before.storing
+	}
+	return &storing{}
 }
 
 // locate sets the positions after a list of all namespaces. Those that could not be listed have an empty one. Kept says
@@ -25,9 +40,12 @@ func (k *known) locate(positions map[string]position, kept, rewritten bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for name, now := range positions {
-		if before := k.positions[name]; !now.listed && kept && (before.listed || k.positions == nil) {
-			positions[name] = position{listed: true, former: rewritten || before.former}
+		before := k.positions[name]
+		if !now.listed && kept && (before.listed || k.positions == nil) {
+			now = position{listed: true, former: rewritten || before.former}
 		}
+		now.storing = before.after()
+		positions[name] = now
 	}
 	k.positions = positions
 }
@@ -66,6 +84,35 @@ func (k *known) versionFor(key string) string {
 		return at.version
 	}
 	return k.version
+}
+
+// stored reports whether the store has the first list of namespace, of which the reflector has a whole list. Events that the reflector got
+// after that list may be in the store later. The caller holds no lock, since the store may wait for index functions.
+func (k *known) stored(namespace string, store lookUp) bool {
+	k.mu.Lock()
+	at := k.positions[namespace]
+	if !at.listed || at.storing == nil || at.storing.done || store == nil {
+		k.mu.Unlock()
+		return at.listed
+	}
+	missing := at.storing.missing
+	k.mu.Unlock()
+	lacks := func(key string) bool {
+		_, there := store(key)
+		_, exists := k.get(key) // the object may have been deleted
+		return !there && exists
+	}
+	if missing == "" || !lacks(missing) {
+		missing = ""
+		keys := k.keysIn(namespace)
+		if first := slices.IndexFunc(keys, lacks); first >= 0 {
+			missing = keys[first]
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at.storing.missing, at.storing.done = missing, at.storing.done || missing == ""
+	return at.storing.done
 }
 
 // lists reports whether the reflector has a whole list of each of names.
@@ -164,7 +211,7 @@ func (k *known) completedIn(namespace string, content listed) {
 	if k.positions == nil {
 		k.positions = map[string]position{}
 	}
-	k.positions[namespace] = position{version: content.version, listed: true}
+	k.positions[namespace] = position{version: content.version, listed: true, storing: k.positions[namespace].after()}
 	version := k.smallestLocked(content.version)
 	k.judgeLocked(content.rewound, content.receded, version)
 	k.advanceLocked(version)

@@ -45,6 +45,7 @@ var ofSource = []table{
 		{"the version of the server is not of a consistent list", "requests.version", replace("metav1.ListOptions{Limit: 1}", `metav1.ListOptions{Limit: 1, ResourceVersion: "0"}`)},
 		{"the server is asked for its version with all objects", "requests.version", drop("Limit: 1")},
 		{"a failed question for the version appears in the status", "Source.ServerVersion", replace("s.gate.requests(t).unreported()", "s.gate.requests(t)")},
+		{"a namespace is complete before its list is in the store", "Source.Unlisted", replace("k.stored(name, s.gate.lookUp())", "k.lists([]string{name})")},
 		{"attempts that client-go hides are not reported", "requests.observed", drop("r.failed(ctx, verb, errtext.Clean(err))")},
 		{"an object stays rejected after it could be transformed", "resumableWatch.passObject", drop("s.admit(own)")},
 		{"a deletion that cannot be transformed is lost", "resumableWatch.passDeletion", always("s.delete(ctx, []string{stored}, nil)")},
@@ -343,7 +344,7 @@ var ofSource = []table{
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
 		{"a lister hides that a namespace is missing", "wholeNamespace.List", never("err == nil")},
-		{"an object of a missing namespace is NotFound", "wholeNamespace.Get", never(`namespace != "" && missing != nil`)},
+		{"an object of a missing namespace is NotFound", "wholeNamespace.Get", never("apierrors.IsNotFound(err) && incomplete != nil")},
 		{"a key has no namespace", "wholeNamespace.Get", drop("namespace = key.Namespace")},
 		{"a version of one namespace is awaited in a set", "versionWait.look", replace("w.source.ListsEach()", "false")},
 	}},
