@@ -263,6 +263,10 @@ func TestRequestError_SaysWhatToDo(t *testing.T) {
 	if got, want := forbidden.Error(), `list leases in namespace ns: leases.coordination.k8s.io is forbidden: no: allow the member to create, update, list and delete leases there`; got != want {
 		t.Errorf("text %q, want %q", got, want)
 	}
+	exists := &RequestError{Verb: "create", Namespace: "ns", Err: apierrors.NewAlreadyExists(coordinationv1.Resource("leases"), "widgets-1")}
+	if got, want := exists.Error(), `create leases in namespace ns: leases.coordination.k8s.io "widgets-1" already exists: it is not in the group without the label sharding.gvrkit.io/group: put the label back, or delete the Lease`; got != want {
+		t.Errorf("text %q, want %q", got, want)
+	}
 	other := &RequestError{Verb: "update", Namespace: "ns", Err: io.ErrUnexpectedEOF}
 	if got, want := other.Error(), "update leases in namespace ns: unexpected EOF"; got != want || !errors.Is(other, io.ErrUnexpectedEOF) {
 		t.Errorf("text %q, want %q", got, want)
@@ -293,6 +297,53 @@ func TestMember_LeavesAtOnceBeforeItHasALease(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A member that joins while the API server is down waits for the others as one that has been in the group does.
+func TestMachine_LeasesDoNotExpireWhileTheServerIsDownForAMemberThatJoins(t *testing.T) {
+	for name, others := range map[string][]*record{"first write": nil, "predecessor": {predecessor()}} {
+		t.Run(name, func(t *testing.T) {
+			_, rest := shares("a")
+			r := newRig(t, append(others, other("a", rest))...)
+			r.sends(list)
+			r.answer(0)
+			for end := r.now + time.Minute; r.now < end; {
+				if sent, wait := r.next(r.clock()); sent.verb == 0 {
+					r.now += wait
+				} else {
+					r.refuse()
+				}
+			}
+			back := r.now
+			for !r.peers[0].expired && r.now < back+time.Minute {
+				if sent, wait := r.next(r.clock()); sent.verb == 0 {
+					r.now += wait
+				} else {
+					r.answer(0)
+				}
+			}
+			if waited := r.now - back; waited < usual.lease+usual.skew || waited > usual.lease+usual.skew+2*usual.retry {
+				t.Errorf("the Lease of the other one has expired after %v", waited)
+			}
+		})
+	}
+}
+
+// Without an outage, the Leases of others expire while the member waits for its predecessor.
+func TestMachine_LeasesExpireWhileAMemberWaitsForItsPredecessor(t *testing.T) {
+	_, rest := shares("a")
+	r := newRig(t, predecessor(), other("a", rest))
+	begun := r.now
+	for r.grant.slots != allSlots() && r.now < begun+time.Minute {
+		if sent, wait := r.next(r.clock()); sent.verb == 0 {
+			r.now += wait
+		} else {
+			r.answer(0)
+		}
+	}
+	if waited := r.now - begun; waited > usual.lease+usual.skew+2*usual.retry {
+		t.Errorf("it has all slots after %v", waited)
 	}
 }
 

@@ -405,11 +405,19 @@ func (m *machine) listed(now instant, records []*record) {
 	m.pollAt = min(now.mono+m.period(), m.writtenAt.mono+m.retry)
 }
 
-// merge compares the list with what is known of the other Leases, and returns the own one. After the end of the own term, the times of the others
+// cutOff reports whether the member could not write its Lease for a term, or has never written it. A member that waits for its predecessor only lists.
+func (m *machine) cutOff(now instant) bool {
+	if m.waitsForPredecessor() {
+		return now.mono >= m.pollAt+m.renew
+	}
+	return m.written.write > 0 && m.grant.until.reached(now)
+}
+
+// merge compares the list with what is known of the other Leases, and returns the own one. If the member was cut off, the times of the others
 // begin again: it may be the API server that was down, and that no member could renew its Lease. Without that, the first one would
 // take the slots of all others.
 func (m *machine) merge(now instant, records []*record) (own *record) {
-	if m.acked > 0 && m.grant.until.reached(now) {
+	if m.cutOff(now) {
 		for _, p := range m.peers {
 			if !p.expired {
 				p.since = now.mono

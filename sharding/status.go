@@ -21,8 +21,8 @@ const (
 	// ReasonNotRenewed means that the member could not renew its Lease for RenewDeadline, and has let all slots
 	// go. Status.Err says why.
 	ReasonNotRenewed Reason = "NotRenewed"
-	// ReasonLeaseDeleted means that the Lease of the member was deleted. The member has let all slots go, and
-	// creates it again.
+	// ReasonLeaseDeleted means that the Lease of the member was deleted, or has lost its GroupLabel. The member has let all
+	// slots go, and creates it again. It can't while there is a Lease without the label, and Status.Err says so.
 	ReasonLeaseDeleted Reason = "LeaseDeleted"
 	// ReasonLeaseChanged means that the Lease of the member was changed by another program, or restored
 	// from a backup. The member has let all slots go, and claims them again. If the Lease is then that of another process,
@@ -102,8 +102,11 @@ type RequestError struct {
 // Error implements error.
 func (e *RequestError) Error() string {
 	text := fmt.Sprintf("%s leases in namespace %s: %v", e.Verb, e.Namespace, e.Err)
-	if apierrors.IsForbidden(e.Err) {
+	switch {
+	case apierrors.IsForbidden(e.Err):
 		text += ": allow the member to create, update, list and delete leases there"
+	case apierrors.IsAlreadyExists(e.Err): // and no list shows it
+		text += ": it is not in the group without the label " + GroupLabel + ": put the label back, or delete the Lease"
 	}
 	return text
 }
