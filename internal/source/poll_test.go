@@ -14,6 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -253,4 +256,56 @@ func TestPoll_PausesAreShortAfterASuccess(t *testing.T) {
 			t.Errorf("%d failed lists", got)
 		}
 	})
+}
+
+// unversioned is a server without resourceVersions, which refuses watches.
+type unversioned struct{ source.Client }
+
+func (c unversioned) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+	list, err := c.Client.List(ctx, gvr, namespace, opts)
+	if err != nil {
+		return nil, err
+	}
+	content := list.(*unstructured.UnstructuredList)
+	content.SetResourceVersion("")
+	for i := range content.Items {
+		content.Items[i].SetResourceVersion("")
+	}
+	return content, nil
+}
+
+func (c unversioned) Watch(context.Context, schema.GroupVersionResource, string, metav1.ListOptions) (watch.Interface, error) {
+	return nil, apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch")
+}
+
+func TestPoll_AShardWithoutVersionsIsLoaded(t *testing.T) {
+	for name, unwatchable := range map[string]bool{"watches are refused": false, "unwatchable": true} {
+		for scope, modify := range scopes {
+			t.Run(name+"/"+scope, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var called atomic.Uint64
+					w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) {
+						modify(cfg)
+						cfg.Polling, cfg.Client, cfg.Loaded = time.Minute, unversioned{cfg.Client}, called.Store
+						now, _ := cfg.Availability.Current()
+						now.Unwatchable = unwatchable
+						cfg.Availability.Set(now)
+					})
+					check := func(generation uint64) {
+						t.Helper()
+						time.Sleep(10 * time.Minute)
+						slots := shard.View().Slots
+						_, loaded := w.source.IsLoaded()
+						if state := w.source.State().Shard; !loaded || state.Slots != slots || state.Generation != generation || called.Load() != generation {
+							t.Errorf("view %d: loaded %t, state %+v, Loaded was called with %d", generation, loaded, state, called.Load())
+						}
+						w.checkStore(slots)
+					}
+					check(1)
+					shard.set(part(0, 1))
+					check(2)
+				})
+			})
+		}
+	}
 }

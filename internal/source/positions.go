@@ -15,6 +15,7 @@ import (
 type position struct {
 	version string // a watch starts there; if it can't, the namespace must be listed
 	listed  bool   // the reflector has a whole list
+	kept    bool   // the objects are of an earlier list, since the last one of all namespaces lacks this one
 	former  bool   // the objects are in another API version than those of other namespaces: a list replaces all of them
 	storing *storing
 }
@@ -42,7 +43,7 @@ func (k *known) locate(positions map[string]position, kept, rewritten bool) {
 	for name, now := range positions {
 		before := k.positions[name]
 		if !now.listed && kept && (before.listed || k.positions == nil) {
-			now = position{listed: true, former: rewritten || before.former}
+			now = position{listed: true, kept: true, former: rewritten || before.former}
 		}
 		now.storing = before.after()
 		positions[name] = now

@@ -610,15 +610,15 @@ func (k *known) hold(r *response) {
 	for name, at := range k.positions {
 		switch {
 		case !at.listed: // it has no objects
-		case at.version != "":
-			holdings[name] = k.heldLocked(name, r.view)
-		default: // its objects stay, also if they are from a list of all namespaces
+		case at.kept: // maybe from a list of all namespaces
 			before, is := k.holdings[name]
 			if !is {
 				before = k.holdings[metav1.NamespaceAll]
 			}
 			before.floors = nil
 			holdings[name] = before
+		default:
+			holdings[name] = k.heldLocked(name, r.view)
 		}
 	}
 	k.holdings = holdings

@@ -341,6 +341,7 @@ var ofSource = []table{
 		{"a transformed object belongs to the namespace of its new key", "known.keysIn", always("!renamed[key]")},
 		{"a set that changes during its first list waits for a pause", "gate.listSet", always("err == nil || ctx.Err() != nil || isClosed(changed) || !isClosed(replaced)")},
 		{"a set that can't be watched is not polled", "child.step", drop("c.end()")},
+		{"a namespace without versions has no slots", "known.hold", replace("at.kept", `at.version == ""`)},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
 		{"a lister hides that a namespace is missing", "wholeNamespace.List", never("err == nil")},
