@@ -73,7 +73,10 @@ func (c *LeaseClient) do(ctx context.Context, verb, name string, execute func(*L
 	c.mu.Lock()
 	fault, hang := c.fault, c.hang
 	c.mu.Unlock()
-	<-time.After(10 * time.Millisecond)
+	select {
+	case <-time.After(10 * time.Millisecond):
+	case <-ctx.Done():
+	}
 	if hang {
 		<-ctx.Done()
 	}
