@@ -3,6 +3,8 @@ package source_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -240,4 +243,214 @@ func TestFlips_DuringARequestAreNotReported(t *testing.T) {
 			})
 		}
 	}
+}
+
+// miss makes the type missing until a probe finds it.
+func (w *testInformer) miss() {
+	w.t.Helper()
+	set(w.available, source.Missing)
+	time.Sleep(40 * time.Second) // there may be a pause before the probe
+	if now, _ := w.available.Current(); now.Serving != source.Served {
+		w.t.Fatalf("the type is %s", now.Serving)
+	}
+}
+
+// testFlip runs test with an informer on all namespaces, and with one on a set of them. The server has the objects a and b, and chooses when a
+// watch ends.
+func testFlip(t *testing.T, test func(t *testing.T, w *testInformer, server *injector)) {
+	t.Helper()
+	for scope, modify := range scopes {
+		t.Run(scope, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, server := newInjected(t, false, modify, "a", "b")
+				test(t, w, server)
+			})
+		})
+	}
+}
+
+// restoreStarting restores a backup with the objects a and b while the reflector has a and c. The server passes the former version, but whole
+// lists fail until the returned function is called.
+func (w *testInformer) restoreStarting() (started func()) {
+	w.t.Helper()
+	backup := w.cluster.Backup()
+	w.setColor("a", "blue")
+	w.create("c")
+	w.remove("b")
+	w.expect("before", "update a red to a blue", "add c red", "delete b red")
+	var starting atomic.Bool
+	starting.Store(true)
+	time.Sleep(time.Minute)
+	w.cluster.Intercept(failing("watch", errors.New("connection refused"), 0))
+	w.cluster.Restore(backup)
+	synctest.Wait()
+	w.setColor("a", "green") // with the version of the lost state
+	w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+		if req.Verb == "list" && req.Options.Limit != 1 && starting.Load() {
+			return apierrors.NewInternalError(errors.New("starting"))
+		}
+		return nil
+	})
+	w.source.Retry()
+	time.Sleep(5 * time.Second)
+	w.create("d", "e", "f")
+	w.expect("before a list")
+	return func() { starting.Store(false) }
+}
+
+// checkRestored checks that the handler has got the differences after restoreStarting.
+func (w *testInformer) checkRestored() {
+	w.t.Helper()
+	synctest.Wait()
+	got := w.handler.take()
+	slices.Sort(got)
+	want := []string{"add b red", "add d red", "add e red", "add f red", "delete c red", "update a blue to a green"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("after the restore the handler got (-want +got):\n%s", diff)
+	}
+	w.checkRewinds(1)
+}
+
+func TestFlips_ARestoreIsNotForgotten(t *testing.T) {
+	testFlip(t, func(t *testing.T, w *testInformer, _ *injector) {
+		started := w.restoreStarting()
+		_, watches := w.requests()
+		w.miss()
+		if _, now := w.requests(); now != watches {
+			t.Errorf("%d watches from a version that the server does not have", now-watches)
+		}
+		started()
+		time.Sleep(time.Minute)
+		w.checkRestored()
+	})
+}
+
+// The client ignores the end of the context: the list of the former watch is still in progress when the next one begins.
+func TestFlips_ARestoreIsNotForgottenDuringAListThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTestInformer(t, func(cfg *source.Config) { endless(cfg); scopes["a set"](cfg) }, "a", "b")
+		backup := w.cluster.Backup()
+		w.create("c")
+		w.expect("before", "add c red")
+		var lists atomic.Int64
+		release := make(chan struct{})
+		w.restore(backup, func() {
+			w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+				if req.Verb == "list" && req.Options.Limit != 1 && lists.Add(1) == 1 {
+					<-release
+				}
+				return nil
+			})
+		})
+		w.miss()
+		time.Sleep(time.Minute) // a silent watch is compared later
+		w.expect("after the restore", "delete c red")
+		close(release)
+		w.create("d")
+		w.expect("then", "add d red")
+		w.checkRewinds(1)
+	})
+}
+
+// A list of all namespaces of a set replaces those that its watch would send.
+func TestFlips_ARestoreIsNotForgottenByAWholeList(t *testing.T) {
+	testFlip(t, func(t *testing.T, w *testInformer, _ *injector) {
+		started := w.restoreStarting()
+		_, whole := w.lists()
+		started()
+		now, _ := w.available.Current()
+		now.Unsettled = true
+		w.available.Set(now)
+		time.Sleep(time.Minute)
+		w.checkRestored()
+		w.checkLists("after the restore", 1, whole+1)
+	})
+}
+
+// The doubt about the server goes on: the next watch is compared.
+func TestFlips_AnOutageIsNotForgotten(t *testing.T) {
+	testFlip(t, func(t *testing.T, w *testInformer, _ *injector) {
+		backup := w.cluster.Backup()
+		w.create("c")
+		w.expect("before", "add c red")
+		time.Sleep(time.Minute)
+		w.cluster.Intercept(failing("watch", errors.New("connection refused"), 0))
+		w.cluster.Restore(backup)
+		time.Sleep(time.Second)
+		w.cluster.Intercept(nil)
+		w.miss()
+		time.Sleep(time.Minute) // a silent watch is compared later
+		w.expect("after the restore", "delete c red")
+		w.checkRewinds(1)
+	})
+}
+
+func TestFlips_AnEventBelowTheVersionIsNotForgotten(t *testing.T) {
+	testFlip(t, func(_ *testing.T, w *testInformer, server *injector) {
+		backup := w.cluster.Backup()
+		w.create("c")
+		w.expect("before", "add c red")
+		time.Sleep(time.Minute)
+		w.cluster.Intercept(failing("list", apierrors.NewInternalError(errors.New("starting")), 0))
+		w.cluster.Restore(backup)
+		server.events <- eventOf(watch.Added, "d", "2")
+		time.Sleep(5 * time.Second)
+		w.cluster.Intercept(nil)
+		w.miss()
+		time.Sleep(time.Minute) // a silent watch is compared later
+		w.expect("after the restore", "delete c red")
+		w.checkRewinds(1)
+	})
+}
+
+func TestFlips_ARequestedPauseIsNotForgotten(t *testing.T) {
+	testFlip(t, func(t *testing.T, w *testInformer, _ *injector) {
+		w.cluster.Intercept(failing("watch", apierrors.NewTooManyRequests("busy", 600), 0))
+		w.cluster.CloseWatches(widgets)
+		time.Sleep(5 * time.Second)
+		_, watches := w.requests()
+		set(w.available, source.Missing)
+		time.Sleep(5 * time.Minute)
+		if _, now := w.requests(); now != watches {
+			t.Errorf("%d watches during the pause", now-watches)
+		}
+		w.cluster.Intercept(nil)
+		time.Sleep(10 * time.Minute)
+		w.create("c")
+		w.expect("after the pause", "add c red")
+	})
+}
+
+func TestFlips_AnotherGenerationDoesNotWaitForAPause(t *testing.T) {
+	testFlip(t, func(t *testing.T, w *testInformer, _ *injector) {
+		w.cluster.Intercept(failing("watch", errors.New("connection refused"), 0))
+		w.cluster.CloseWatches(widgets)
+		time.Sleep(10*time.Minute + 3*time.Second)
+		w.cluster.Intercept(nil)
+		_, watches := w.requests()
+		now, _ := w.available.Current()
+		now.Generation++
+		w.available.Set(now)
+		synctest.Wait()
+		if _, now := w.requests(); now != watches+1 {
+			t.Errorf("%d watches at once, want 1", now-watches)
+		}
+	})
+}
+
+// What was known of a namespace that has left a set does not count when it is back.
+func TestFlips_APauseEndsWithItsNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTestInformer(t, scopes["a set"], "a")
+		w.cluster.Intercept(failing("watch", apierrors.NewTooManyRequests("busy", 600), 0))
+		w.cluster.CloseWatches(widgets)
+		time.Sleep(5 * time.Second)
+		w.cluster.Intercept(nil)
+		w.source.SetNamespaces("other")
+		w.expect("without the namespace", "delete a red")
+		w.source.SetNamespaces("ns")
+		w.expect("with the namespace", "add a red")
+		w.create("b")
+		w.expect("then", "add b red")
+	})
 }

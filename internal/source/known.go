@@ -19,7 +19,7 @@ import (
 
 // known has the objects of the reflector: their keys, and the identity of each object. One
 // goroutine at a time gives objects to the reflector, and writes which objects and versions it has. Other goroutines write what
-// they read of the shard, and the sizes of objects. Any goroutine may read it.
+// they read of the shard, the sizes of objects, and the states of the children of a set. Any goroutine may read it.
 type known struct {
 	mu      sync.Mutex
 	objects identities
@@ -47,6 +47,8 @@ type known struct {
 	renamed map[string]string
 	// positions has what the reflector has of each namespace of a set; nil: there is no set, or nothing is listed.
 	positions map[string]position
+	// children has the states of the children of the last watch of a set, by their namespaces. The children write them.
+	children map[string]*childState
 	// holdings has what the reflector has of a shard, by the namespaces of positions or, without a set, under the empty name. Viewed is
 	// the generation of the last view of which it had everything, and seen the last view that the source has read.
 	holdings map[string]holding

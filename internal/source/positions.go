@@ -1,6 +1,7 @@
 package source
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -49,7 +50,61 @@ func (k *known) locate(positions map[string]position, kept, rewritten bool) {
 		positions[name] = now
 	}
 	k.positions = positions
+	for name, state := range k.children {
+		if at, is := positions[name]; !is {
+			delete(k.children, name)
+		} else if !at.kept {
+			k.children[name] = state.afterList()
+		}
+	}
 }
+
+// beginChild returns the version and the state with which a child of namespace begins, and where it saves its state. Earlier children, which
+// may end later, save theirs elsewhere.
+func (k *known) beginChild(namespace string) (version string, state childState, saved *childState) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	version, state = k.positions[namespace].version, childState{listed: true}
+	if last := k.children[namespace]; last != nil {
+		state = *last
+	}
+	state.listed = state.listed && version != ""
+	saved = new(state)
+	if k.children == nil {
+		k.children = map[string]*childState{}
+	}
+	k.children[namespace] = saved
+	return version, state, saved
+}
+
+// saveChild stores the state of a child.
+func (k *known) saveChild(saved *childState, state childState) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	*saved = state
+}
+
+// retainChildren removes the states of the children of other namespaces.
+func (k *known) retainChildren(names map[string]bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.children, func(name string, _ *childState) bool { return !names[name] })
+}
+
+// rewoundIn reports whether the server has gone back, as a child has found in one of the namespaces that content has lists of.
+func (k *known) rewoundIn(content *listed) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name, at := range content.positions {
+		if state := k.children[name]; at.listed && state != nil && state.rewound {
+			return true
+		}
+	}
+	return false
+}
+
+// afterList returns the state of a child when the reflector has got another list of its namespace than that of the child. A pause goes on.
+func (s *childState) afterList() *childState { return &childState{pace: s.pace, listed: true} }
 
 // namespaces returns the names of the namespaces of which the reflector may have objects, sorted.
 func (k *known) namespaces() []string {

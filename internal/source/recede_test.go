@@ -68,13 +68,16 @@ func (i *injected) Stop() {
 	i.Interface.Stop()
 }
 
-// newInjected returns a testInformer and the client that injects events.
-func newInjected(t *testing.T, fake bool, names ...string) (*testInformer, *injector) {
+// newInjected returns a testInformer and the client that injects events. Modify is that of newTestInformer.
+func newInjected(t *testing.T, fake bool, modify func(*source.Config), names ...string) (*testInformer, *injector) {
 	t.Helper()
 	c := &injector{events: make(chan watch.Event), fake: fake}
 	w := newTestInformer(t, func(cfg *source.Config) {
 		endless(cfg)
 		c.Client, cfg.Client = cfg.Client, c
+		if modify != nil {
+			modify(cfg)
+		}
 	}, names...)
 	return w, c
 }
@@ -113,7 +116,7 @@ func testFoundBy(t *testing.T, kind watch.EventType, write func(*testInformer), 
 		if kind != watch.Added {
 			names = append(names, "d")
 		}
-		w, server := newInjected(t, false, names...)
+		w, server := newInjected(t, false, nil, names...)
 		backup, version := w.cluster.Backup(), len(names)
 		w.setColor("a", "blue")
 		w.create("c", "e", "f")
@@ -148,7 +151,7 @@ func TestRewind_EventsOfAServerThatIsBehind(t *testing.T) {
 	for _, kind := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark} {
 		t.Run(string(kind), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, server := newInjected(t, false, "a", "b", "c", "d", "e")
+				w, server := newInjected(t, false, nil, "a", "b", "c", "d", "e")
 				w.remove("a")
 				w.setColor("e", "blue")
 				w.expect("before", "delete a red", "update e red to e blue")
@@ -176,7 +179,7 @@ func TestRewind_AServerWithoutOrderDoesNotCostAListForEachEvent(t *testing.T) {
 	for name, fake := range map[string]bool{"server": false, "fake client": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, server := newInjected(t, fake, "a", "b", "c", "d", "e")
+				w, server := newInjected(t, fake, nil, "a", "b", "c", "d", "e")
 				want, lists := []string{}, 0
 				if fake {
 					w.expect("first")

@@ -167,6 +167,9 @@ func (s *resumableWatch) compareVersions(ctx context.Context, content *listed, t
 	if of.Generation != t.Generation {
 		return
 	}
+	if s.known.rewoundIn(content) {
+		s.known.rewind()
+	}
 	content.rewound = s.known.isRewound()
 	has := content.version
 	for namespace, at := range content.positions {

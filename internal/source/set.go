@@ -273,7 +273,7 @@ func (m *merged) run(ctx context.Context, send func(watch.Event) bool) {
 	}()
 	names, changed := m.set.Current()
 	for _, name := range names {
-		children[name] = m.begin(ctx, name, m.known.versionIn(name) != "")
+		children[name] = m.begin(ctx, name, true)
 	}
 	m.answer()
 	for { // the first time, there may be objects of namespaces that were removed while no watch was open
@@ -318,6 +318,7 @@ func (m *merged) remove(ctx context.Context, children map[string]*child, wanted 
 		names = append(names, name) // the reflector may be getting its first list
 	}
 	m.account.Retain(wanted)
+	m.known.retainChildren(wanted)
 	for _, name := range unique(names) {
 		if !wanted[name] && m.give(ctx, &part{namespace: name, removed: true, gone: m.set.isGone(name)}) != nil {
 			return false
@@ -346,30 +347,39 @@ type child struct {
 	*merged
 	namespace string
 	requests  *requests
-	pace      pace
 	version   string // a watch starts there
-	listed    bool   // the version is that of a list
+	childState
+	saved     *childState // the state for the next watch of the set; known owns it
+	responded func()      // records the response to the first watch
+	splice    *splice     // follows the view of the shard; nil: there is none
+	cancel    context.CancelFunc
+	ended     chan struct{}
+}
+
+// childState is what a child knows of the requests in its namespace. It survives the watch of the set: another one begins when the type was
+// missing for a moment.
+type childState struct {
+	pace   pace
+	listed bool // a watch from the version can continue
 	// rewound says that the server has gone back, and receded that an event was below the version. A list ends both.
 	rewound, receded bool
 	comparison       comparison
-	responded        func()  // records the response to the first watch
-	splice           *splice // follows the view of the shard; nil: there is none
-	cancel           context.CancelFunc
-	ended            chan struct{}
 }
 
-// begin starts the child of namespace. First says that its first request is one of the first watches.
+// begin starts the child of namespace. First says that it is one of the first children: if its first request is a watch, it is one of the first
+// watches.
 func (m *merged) begin(ctx context.Context, namespace string, first bool) *child {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &child{
 		merged: m, namespace: namespace, requests: m.in(m.set, m.requests(m.of), namespace),
-		version: m.known.versionIn(namespace), cancel: cancel, ended: make(chan struct{}), responded: func() {},
+		cancel: cancel, ended: make(chan struct{}), responded: func() {},
 	}
-	c.listed = c.version != ""
+	c.version, c.childState, c.saved = m.known.beginChild(namespace)
+	c.pace.forGeneration(m.of.Generation)
 	if m.cfg.Shard != nil {
 		c.splice = &splice{gate: m.gate, namespace: namespace, of: m.of, requests: c.requests, give: c.splicePart, rewound: c.rewind}
 	}
-	if first {
+	if first && c.listed {
 		m.unanswered.Add(1)
 		c.responded = sync.OnceFunc(m.answer)
 	}
@@ -381,10 +391,14 @@ func (m *merged) begin(ctx context.Context, namespace string, first bool) *child
 		defer c.responded()
 		for c.ready(ctx) {
 			c.step(ctx)
+			c.save() // here and not at the end: the next request may not end with ctx
 		}
 	}()
 	return c
 }
+
+// save stores the state for the next watch of the set.
+func (c *child) save() { c.known.saveChild(c.saved, c.childState) }
 
 // splicePart passes on p, which is about slots. A list of gained slots may be of an earlier version than the watch, which then begins there.
 func (c *child) splicePart(ctx context.Context, p *part) error {
@@ -536,7 +550,6 @@ func (c *child) watch(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return nil
 	case c.receded:
-		c.listed = false
 		c.pace.failed(time.Now(), nil)
 		return nil
 	case broken != nil:
@@ -573,7 +586,7 @@ func (c *child) pass(event watch.Event) bool {
 		return c.send(event)
 	}
 	if c.recedes(event, c.version, c.comparison.elsewhere) {
-		c.receded = true
+		c.receded, c.listed = true, false
 		return false
 	}
 	c.comparison.shown()

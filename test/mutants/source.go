@@ -341,6 +341,13 @@ var ofSource = []table{
 		{"a transformed object belongs to the namespace of its new key", "known.keysIn", always("!renamed[key]")},
 		{"a set that changes during its first list waits for a pause", "gate.listSet", always("err == nil || ctx.Err() != nil || isClosed(changed) || !isClosed(replaced)")},
 		{"a set that can't be watched is not polled", "child.step", drop("c.end()")},
+		{"a set forgets a restore when its type was missing", "known.beginChild", never("last != nil")},
+		{"a set forgets what its last requests have shown", "merged.begin", drop("c.save()")},
+		{"a watch goes on from the version of an event that was dropped", "child.pass", replace("true, false", "true, c.listed")},
+		{"a list of a set forgets what its watch has found", "resumableWatch.compareVersions", never("s.known.rewoundIn(content)")},
+		{"a namespace that comes back has the pause of before", "merged.remove", drop("m.known.retainChildren(wanted)")},
+		{"a restore is found again after a list of all namespaces", "known.locate", replace("state.afterList()", "state")},
+		{"a namespace of another type has the pauses of the former one", "merged.begin", drop("c.pace.forGeneration(m.of.Generation)")},
 		{"a namespace without versions has no slots", "known.hold", replace("at.kept", `at.version == ""`)},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
