@@ -346,6 +346,9 @@ func (k *known) reset(of Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.endLocked()
+	if k.of.Generation != of.Generation {
+		k.disorders = 0
+	}
 	k.objects, k.version, k.current, k.of = identities{}, "", false, of
 	k.listed, k.complete = "", false
 	k.rewound, k.receded = false, false

@@ -215,3 +215,29 @@ func TestRewind_AServerWithoutOrderDoesNotCostAListForEachEvent(t *testing.T) {
 		})
 	}
 }
+
+// Events below the version count for one generation.
+func TestRewind_AnotherGenerationBeginsWithoutDisorder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, server := newInjected(t, false, "a", "b", "c", "d", "e")
+		for i := range 3 {
+			server.events <- eventOf(watch.Added, fmt.Sprint("n", i), "4")
+			time.Sleep(time.Minute)
+			w.create(fmt.Sprint("real", i)) // the version goes up again
+			synctest.Wait()
+		}
+		_, lists := w.lists()
+		w.replaceType()
+		set(w.available, source.Held) // its objects are deleted
+		synctest.Wait()
+		set(w.available, source.Served)
+		time.Sleep(time.Minute)
+		w.handler.take()
+		server.events <- eventOf(watch.Added, "low", "4")
+		time.Sleep(time.Minute)
+		w.expect("below the version")
+		if _, got := w.lists(); got != lists+2 {
+			t.Errorf("%d lists, want one of the generation, and one after the event", got-lists)
+		}
+	})
+}

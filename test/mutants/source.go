@@ -171,6 +171,7 @@ var ofSource = []table{
 		{"a list counts before the reflector has it", "gate.ListWithContext", before(
 			"if list, err = g.keep(response, t); err != nil { g.cfg.Observer.Failed(VerbList, err) }", "g.cfg.Observer.Succeeded(VerbList)")},
 		{"the version of a deleted type is discarded", "known.reset", drop("k.endLocked()")},
+		{"rewind: a generation begins with the disorder of another one", "known.reset", never("k.of.Generation != of.Generation")},
 		{"kept objects count as a complete list", "known.outdated", replace(`k.current, k.listed, k.complete = false, "", false`, "k.current = false")},
 		{"a wait does not end when the version goes back", "known.advanceLocked", never("before(version, k.listed)")},
 		{"the first list stays that of the first generation", "known.completeLocked", replace(
