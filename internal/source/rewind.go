@@ -98,16 +98,25 @@ func (c *comparison) shown() {
 	c.doubtful, c.pause = false, 0
 }
 
-// run compares version with that of the server, and returns an error if the server has gone back. If the server can't be
+// again sets the time of the next comparison after one that could not be made.
+func (c *comparison) again() {
+	c.pause = min(max(checkAgain, 2*c.pause), checkAtMost)
+	c.after(c.pause, 0.2)
+}
+
+// run compares version with that of the server, and returns an error if the server has gone back. If the type is held, or the server can't be
 // reached or throttles the comparison, it is repeated later. If it fails otherwise, it shows nothing. The watch continues.
 func (c *comparison) run(ctx context.Context, from *requests, version string) *RewoundError {
+	if now, _ := from.gate.available.Current(); now.absent() {
+		c.again()
+		return nil
+	}
 	quick := *from.unreported()
 	quick.timeout = checkWithin
 	has, err := quick.version(ctx)
 	switch {
 	case err != nil && unreachable(err) || apierrors.IsTooManyRequests(err):
-		c.pause = min(max(checkAgain, 2*c.pause), checkAtMost)
-		c.after(c.pause, 0.2)
+		c.again()
 		return nil
 	case err == nil && before(has, version):
 		return &RewoundError{Had: version, Has: has}

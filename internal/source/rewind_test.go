@@ -683,3 +683,37 @@ func either(obj, old any) any {
 	}
 	return old
 }
+
+// While the type is held, no list is sent: it would fail. A comparison that is due follows later.
+func TestRewind_AHeldTypeIsNotCompared(t *testing.T) {
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTestInformer(t, func(cfg *source.Config) { endless(cfg); scope(cfg) }, "a")
+				time.Sleep(time.Minute)
+				w.create("b")
+				w.expect("before", "add b red")
+				w.cluster.SendBookmarks(widgets)
+				synctest.Wait()
+				w.cluster.CloseWatches(widgets)
+				synctest.Wait()
+				backup := w.cluster.Backup()
+				w.create("c")
+				w.expect("then", "add c red")
+				w.cluster.Restore(backup)
+				time.Sleep(10 * time.Second) // the next watch is silent
+				set(w.available, source.Held)
+				synctest.Wait()
+				lists := len(w.cluster.Requests("list", widgets))
+				time.Sleep(time.Hour)
+				if got := len(w.cluster.Requests("list", widgets)) - lists; got != 0 {
+					t.Errorf("%d lists while the type is held", got)
+				}
+				set(w.available, source.Served)
+				time.Sleep(time.Minute)
+				w.expect("served", "delete c red")
+				w.checkRewinds(1)
+			})
+		})
+	}
+}
