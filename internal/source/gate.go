@@ -50,6 +50,7 @@ type gate struct {
 	mu    sync.Mutex
 	stage *requests
 	store lookUp
+	asks  *asking // the last call of Config.WhileWaiting; nil: there was none
 }
 
 var _ cache.ListerWatcherWithContext = (*gate)(nil)
@@ -242,7 +243,7 @@ func (g *gate) answered() {
 func (g *gate) served(ctx context.Context) (Type, <-chan struct{}, error) {
 	t, changed := g.available.Current()
 	if t.Serving != Served {
-		defer g.whileWaiting(ctx)()
+		defer g.whileWaiting(ctx, changed)()
 	}
 	for t.Serving != Served {
 		if err := await(ctx, changed); err != nil {
@@ -253,23 +254,53 @@ func (g *gate) served(ctx context.Context) (Type, <-chan struct{}, error) {
 	return t, changed, nil
 }
 
-// whileWaiting calls Config.WhileWaiting in a goroutine. The returned function ends its context.
-func (g *gate) whileWaiting(ctx context.Context) (stop func()) {
-	if g.cfg.WhileWaiting == nil || !g.calls.Begin() {
+// asking is a call of Config.WhileWaiting. It is for all requests that wait for the same change.
+type asking struct {
+	changed <-chan struct{}
+	waiting int // guarded by the gate's mu
+	stop    func()
+}
+
+// whileWaiting calls Config.WhileWaiting in a goroutine, unless a request that waits for changed has done so. The returned function must be
+// called once. It ends the context of the call when no request waits.
+func (g *gate) whileWaiting(ctx context.Context, changed <-chan struct{}) (stop func()) {
+	if g.cfg.WhileWaiting == nil {
 		return func() {}
 	}
-	waiting, stop := context.WithCancel(ctx)
-	go func() {
-		defer g.calls.End()
-		g.cfg.WhileWaiting(waiting)
-	}()
-	return stop
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	asks := g.asks
+	if asks == nil || asks.changed != changed || asks.waiting == 0 {
+		if !g.calls.Begin() {
+			return func() {}
+		}
+		ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // others may still wait when ctx ends
+		asks = &asking{changed: changed, stop: stop}
+		g.asks = asks
+		go func() {
+			defer g.calls.End()
+			g.cfg.WhileWaiting(ctx)
+		}()
+	}
+	asks.waiting++
+	return func() { g.waited(asks) }
+}
+
+// waited is called when a request that waited for the change of asks does not wait any more.
+func (g *gate) waited(asks *asking) {
+	g.mu.Lock()
+	asks.waiting--
+	last := asks.waiting == 0
+	g.mu.Unlock()
+	if last {
+		asks.stop()
+	}
 }
 
 // awaitChange waits until the state of the type changes, or the view of the shard, for which reviewed closes. A goroutine of
-// Config.WhileWaiting runs meanwhile.
+// Config.WhileWaiting runs meanwhile, one for all requests that wait.
 func (g *gate) awaitChange(ctx context.Context, changed, reviewed <-chan struct{}) error {
-	defer g.whileWaiting(ctx)()
+	defer g.whileWaiting(ctx, changed)()
 	select {
 	case <-reviewed:
 		return nil

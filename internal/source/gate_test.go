@@ -526,6 +526,36 @@ func TestGate_NamespacesCallWhileWaiting(t *testing.T) {
 	})
 }
 
+// One question is enough for all namespaces. It lasts as long as one of them waits.
+func TestGate_NamespacesAskOnceForTheType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls, running atomic.Int32
+		s := newTestSet(t, func(cfg *source.Config) {
+			cfg.WhileWaiting = func(ctx context.Context) {
+				calls.Add(1)
+				running.Add(1)
+				<-ctx.Done()
+				running.Add(-1)
+			}
+		}, nil, "m", "n", "o")
+		for i := range int32(3) {
+			set(s.available, source.Held)
+			s.cluster.CloseWatches(widgets)
+			time.Sleep(time.Minute)
+			s.set.Set("m", "n") // one namespace waits no longer
+			synctest.Wait()
+			if calls.Load() != i+1 || running.Load() != 1 {
+				t.Errorf("%d calls, and %d have not ended, want %d and 1", calls.Load(), running.Load(), i+1)
+			}
+			set(s.available, source.Served)
+			synctest.Wait()
+			if n := running.Load(); n != 0 {
+				t.Errorf("%d calls have not ended", n)
+			}
+		}
+	})
+}
+
 func TestGate_FirstWatchIsOpenWhenItIsReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &script{}

@@ -63,8 +63,8 @@ type Config struct {
 	// was NotFound. If Availability is still t, Probed must set its next state. A nil Probed
 	// sets Served or Gone.
 	Probed func(t Type, gone bool)
-	// WhileWaiting, if not nil, is called in a goroutine while a request waits for Availability.
-	// Its context ends with the wait.
+	// WhileWaiting, if not nil, is called in a goroutine while requests wait for Availability, once for all that wait for the same
+	// change. Its context ends with the last wait.
 	WhileWaiting func(ctx context.Context)
 	// Queue limits the first lists of all sources that share it. Nil: lists never wait.
 	Queue *ListQueue
