@@ -21,6 +21,7 @@ func (s *resumableWatch) settle(ctx context.Context, t Type) bool {
 	case !replaced && t.Serving != Gone:
 		return true
 	case s.cfg.KeepCache, replaced && t.Serving == Served:
+		s.splice.stop() // a list of all slots follows
 		s.known.outdated()
 		return true
 	}

@@ -403,10 +403,23 @@ func (s *splice) begin(ctx context.Context, slots sharding.Slots) {
 	}()
 }
 
-// list lists until a list succeeds, and also returns the version of the reflector before it. It returns nil if ctx ends.
+// awaitServed waits until a list can succeed.
+func (s *splice) awaitServed(ctx context.Context) error {
+	for {
+		now, changed := s.available.Current()
+		if now.Serving == Served && s.of.sameObjects(now) {
+			return nil
+		}
+		if err := s.awaitChange(ctx, changed, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// list lists until a list succeeds, while the type is served, and also returns the version of the reflector before it. It returns nil if ctx ends.
 func (s *splice) list(ctx context.Context, from *requests, pace pace, failed *atomic.Bool) (*response, string) {
 	for ctx.Err() == nil {
-		if !pace.wait(ctx, news{}, s.retries.Next()) {
+		if !pace.wait(ctx, news{}, s.retries.Next()) || s.awaitServed(ctx) != nil {
 			continue
 		}
 		had := s.known.versionOf(s.namespace)

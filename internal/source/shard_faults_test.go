@@ -656,3 +656,36 @@ func TestShard_NamespaceThatBecomesHiddenIsLoaded(t *testing.T) {
 		}
 	})
 }
+
+// No list of gained slots is sent while the type is not served. That of a type that is gone is given up.
+func TestShard_GainedSlotsAreListedWhileTheTypeIsServed(t *testing.T) {
+	for _, serving := range []source.Serving{source.Held, source.Gone} {
+		for name, scope := range scopes {
+			t.Run(string(serving)+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) { scope(cfg); cfg.KeepCache = true })
+					w.cluster.Intercept(failing("list", errors.New("down"), 0))
+					if serving == source.Gone { // otherwise the slots are gained later
+						shard.set(part(0, 1))
+						synctest.Wait()
+					}
+					set(w.available, serving)
+					synctest.Wait()
+					if reports := w.observer.reports(); reports[len(reports)-1] == "list failed" {
+						t.Error("the failure of a list that was given up has not ended")
+					}
+					lists, reports := len(w.cluster.Requests("list", widgets)), len(w.observer.errors())
+					shard.set(part(0, 1))
+					time.Sleep(time.Hour)
+					if got := len(w.cluster.Requests("list", widgets)); got != lists || len(w.observer.errors()) != reports {
+						t.Errorf("%d lists in an hour, and %d failures", got-lists, len(w.observer.errors())-reports)
+					}
+					w.cluster.Intercept(nil)
+					set(w.available, source.Served)
+					time.Sleep(time.Minute)
+					w.checkStore(part(0, 1))
+				})
+			})
+		}
+	}
+}
