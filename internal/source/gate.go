@@ -470,8 +470,11 @@ func (g *gate) requests(t Type) *requests {
 	return g.stage
 }
 
-// putOff sets the time of the next attempt, which State.Due returns.
+// putOff sets the time of the next attempt, which State.Due returns. A list that waits for names has no pause.
 func (g *gate) putOff(pace *pace, err error) {
+	if errors.Is(err, errUnnamed) {
+		return
+	}
 	pace.failed(time.Now(), err)
 	until := pace.until
 	g.due.Store(&until)

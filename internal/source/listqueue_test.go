@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -592,5 +593,73 @@ func TestListQueue_BudgetNeedsAList(t *testing.T) {
 func TestListQueue_WithoutLimitIsNone(t *testing.T) {
 	if source.NewListQueue(0, 0) != nil || source.NewListQueue(-1, -1) != nil {
 		t.Error("a queue without a limit")
+	}
+}
+
+// A source that does not know the names of its namespaces sends no list: it has no turn. So has one whose list of all namespaces was forbidden.
+func TestListQueue_SourceThatWaitsForNamesHasNoTurn(t *testing.T) {
+	for name, everywhere := range map[string]bool{"at first": false, "after a list of all namespaces": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				queue, known := source.NewListQueue(1, 0), make(chan struct{})
+				set := source.NewFollowedNamespaces(func(ctx context.Context, set *source.Namespaces, _ func(string, error)) {
+					select {
+					case <-known:
+						set.Set("ns")
+					case <-ctx.Done():
+					}
+				})
+				if everywhere {
+					set.Allowed(true)
+				}
+				cluster := fakecluster.New(widgetType)
+				create(t, cluster, "ns", "a", "red")
+				cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+					if req.Namespace == "" {
+						return errForbidden
+					}
+					return nil
+				})
+				waits := runInformer(t, source.Config{Client: source.Unstructured(cluster), GVR: widgets, Queue: queue, NoWatchList: true, Namespaces: set})
+				defer waits.stop()
+				other := runInformer(t, source.Config{Client: source.Unstructured(fakecluster.New(blockType)), GVR: blocks, Queue: queue, NoWatchList: true})
+				defer other.stop()
+				if !other.HasSynced() || waits.HasSynced() || !waits.source.State().Queued.IsZero() {
+					t.Errorf("the other source has synced: %v, the one without names: %v", other.HasSynced(), waits.HasSynced())
+				}
+				l := newLists(t, queue)
+				defer l.finish()
+				l.add("a")
+				close(known)
+				synctest.Wait()
+				if waits.HasSynced() {
+					t.Error("the list of the namespaces has not waited for its turn")
+				}
+				l.end("a", nil)
+				if !waits.HasSynced() {
+					t.Error("not synced with the names")
+				}
+			})
+		})
+	}
+}
+
+// Objects of a type that was replaced do not stay while the names of the namespaces are not known.
+func TestListQueue_ObjectsOfThePreviousGenerationDoNotWaitForNames(t *testing.T) {
+	for name, keep := range map[string]bool{"deleted": false, "kept": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				set := source.NewFollowedNamespaces(func(ctx context.Context, _ *source.Namespaces, _ func(string, error)) { <-ctx.Done() }).Allowed(true)
+				w := newTestInformer(t, func(cfg *source.Config) { cfg.Namespaces, cfg.KeepCache = set, keep }, "old")
+				w.cluster.Intercept(failing("list", errForbidden, 0))
+				w.replaceType()
+				time.Sleep(time.Minute)
+				if keep {
+					w.expect("while the names are not known")
+				} else {
+					w.expect("while the names are not known", "delete old red")
+				}
+			})
+		})
 	}
 }

@@ -62,6 +62,8 @@ func (s *resumableWatch) ready(ctx context.Context, t Type, changed <-chan struc
 		return true
 	case current || t.Serving != Served:
 		return s.pace.wait(ctx, n, s.retries.Next())
+	case s.isUnnamed(t) && !s.endPrevious(ctx, t): // the names may take long
+		return false
 	}
 	return s.pause(ctx, &s.pace, t, n)
 }

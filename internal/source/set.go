@@ -65,10 +65,15 @@ func (g *gate) in(set *Namespaces, from *requests, namespace string) *requests {
 	return &in
 }
 
+// errUnnamed is the result of a list if the names of its namespaces are not known: a list of all namespaces was forbidden. The list after it
+// waits for them. It is never reported.
+var errUnnamed = fmt.Errorf("%w: the names of the namespaces are not known", errGaveWay)
+
 // listSet lists all namespaces of set. It returns an error if each of them fails, and the set has not changed meanwhile.
 func (g *gate) listSet(ctx context.Context, set *Namespaces, from *requests, changed <-chan struct{}, limit int64, turn *turn) (*response, error) {
-	if err := g.awaitNames(ctx, set, changed); err != nil {
-		return nil, err
+	if !isClosed(set.namesKnown) {
+		g.known.expired() // no watch of all namespaces follows
+		return nil, errUnnamed
 	}
 	for {
 		names, replaced := set.Current()
@@ -79,11 +84,21 @@ func (g *gate) listSet(ctx context.Context, set *Namespaces, from *requests, cha
 	}
 }
 
-// awaitNames waits until the names of set are known.
-func (g *gate) awaitNames(ctx context.Context, set *Namespaces, changed <-chan struct{}) error {
+// isUnnamed reports whether the names of the namespaces of t are not known.
+func (g *gate) isUnnamed(t Type) bool {
+	set := g.set(t)
+	return set != nil && !isClosed(set.namesKnown)
+}
+
+// awaitNames waits until the names of the namespaces of t are known. It reports false if there is news before, or if ctx ends.
+func (g *gate) awaitNames(ctx context.Context, t Type, n news) bool {
+	set := g.set(t)
+	if set == nil {
+		return true
+	}
 	if set.run != nil && !set.runs.Swap(true) {
 		if !g.calls.Begin() {
-			return errClosed
+			return false
 		}
 		go func() { // ctx is that of the reflector
 			defer g.calls.End()
@@ -96,12 +111,13 @@ func (g *gate) awaitNames(ctx context.Context, set *Namespaces, changed <-chan s
 	}
 	select {
 	case <-set.namesKnown:
-		return nil
-	case <-changed:
-		return errGaveWay
+		return true
+	case <-n.changed:
+	case <-n.reviewed:
+	case <-n.listed:
 	case <-ctx.Done():
-		return ctx.Err()
 	}
+	return false
 }
 
 // listAll lists the namespaces with these names.

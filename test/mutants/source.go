@@ -209,6 +209,11 @@ var ofSource = []table{
 			"turn.waits() && !s.endPrevious(ctx, t)", "false")},
 		{"objects of a type that was replaced stay after a list that fails", "resumableWatch.unlisted", replace(
 			"!s.changed(t, err) && !s.endPrevious(ctx, t)", "false")},
+		{"objects of a type that was replaced stay while the names of its namespaces are not known", "resumableWatch.ready", never(
+			"s.isUnnamed(t) && !s.endPrevious(ctx, t)")},
+		{"a set without names has a turn", "gate.ListWithContext", all(drop("turn := g.joinQueue(t)"), before(
+			"if !g.pause(ctx, &pace, t, news{changed: changed}) { if err := ctx.Err(); err != nil { return nil, err }; continue }", "turn := g.joinQueue(t)"))},
+		{"a set whose names are not known is listed as empty", "gate.listSet", never("!isClosed(set.namesKnown)")},
 		{"objects of a type that settles are deleted before its list", "resumableWatch.endPrevious", replace("t.Unsettled", "false")},
 		{"kept objects are deleted before the next list", "resumableWatch.endPrevious", replace("s.cfg.KeepCache", "false")},
 		{"a LIST after a failed watch-list waits again", "gate.watchList", drop("g.again.Store(turn != nil)")},
