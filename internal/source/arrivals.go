@@ -186,9 +186,9 @@ func (of *arriving) pack() {
 }
 
 // awaitRoom waits until there is room for one of the lists of names that were refused, or retry closes, which [Source.Retry] does. Whole is
-// that of [arriving]. It reports false if changed closes before, or if ctx ends. If replaced closes, there are other names, and the wait is
+// that of [arriving]. It reports false if there is news before, or if ctx ends. If replaced closes, there are other names, and the wait is
 // over.
-func (g *gate) awaitRoom(ctx context.Context, whole bool, names []string, replaced, changed, retry <-chan struct{}) bool {
+func (g *gate) awaitRoom(ctx context.Context, whole bool, names []string, replaced <-chan struct{}, n news, retry <-chan struct{}) bool {
 	if g.account == nil {
 		return true
 	}
@@ -206,7 +206,9 @@ func (g *gate) awaitRoom(ctx context.Context, whole bool, names []string, replac
 	case <-retry:
 		g.account.Retry(names...)
 		return true
-	case <-changed:
+	case <-n.changed:
+	case <-n.reviewed:
+	case <-n.listed:
 	case <-ctx.Done():
 	}
 	wait.Leave()
@@ -220,21 +222,21 @@ func (g *gate) pause(ctx context.Context, pace *pace, t Type, n news) bool {
 		return false
 	}
 	end, retry := g.retries.Next(), g.asked.Next()
-	return pace.wait(ctx, n, end) && g.awaitLists(ctx, t, n.changed, retry)
+	return pace.wait(ctx, n, end) && g.awaitLists(ctx, t, n, retry)
 }
 
 // awaitLists is awaitRoom for the lists of t that fill the cache.
-func (g *gate) awaitLists(ctx context.Context, t Type, changed, retry <-chan struct{}) bool {
+func (g *gate) awaitLists(ctx context.Context, t Type, n news, retry <-chan struct{}) bool {
 	if g.known.filledWith(t) {
 		return true
 	}
 	g.account.Begins(t.Generation)
 	set := g.set(t)
 	if set == nil {
-		return g.awaitRoom(ctx, true, []string{""}, nil, changed, retry)
+		return g.awaitRoom(ctx, true, []string{""}, nil, n, retry)
 	}
 	names, replaced := set.Current()
-	return g.awaitRoom(ctx, true, names, replaced, changed, retry)
+	return g.awaitRoom(ctx, true, names, replaced, n, retry)
 }
 
 // dropCommon drops what objects of a list have in common that has failed.

@@ -27,7 +27,7 @@ func TestArrivals_RoomIsNotKeptWhenTheTypeChanges(t *testing.T) {
 	changed := make(chan struct{})
 	close(changed)
 	for range 100 { // one of two closed channels is chosen at random
-		if !g.awaitRoom(t.Context(), true, []string{""}, nil, changed, nil) {
+		if !g.awaitRoom(t.Context(), true, []string{""}, nil, news{changed: changed}, nil) {
 			if got := memory.Status(); got != (status.Budget{Limit: 100}) {
 				t.Fatalf("the budget is %+v", got)
 			}

@@ -108,7 +108,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 		turn.leave()
 		return false
 	}
-	t, changed, err := s.awaitTurn(ctx, turn, t, changed)
+	t, changed, err := s.awaitTurn(ctx, turn, t, news{changed: changed, reviewed: s.reviewed})
 	if err != nil {
 		return ctx.Err() == nil
 	}

@@ -84,7 +84,7 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 			continue
 		}
 		turn := g.joinQueue(t)
-		if t, changed, err = g.awaitTurn(ctx, turn, t, changed); err != nil {
+		if t, changed, err = g.awaitTurn(ctx, turn, t, news{changed: changed}); err != nil {
 			continue // the type has changed, or ctx has ended
 		}
 		response, err := g.list(ctx, g.requests(t), changed, opts.Limit, turn)
@@ -166,7 +166,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 		return nil, errUnknownSize
 	}
 	turn := g.joinQueue(t)
-	if t, changed, err = g.awaitTurn(ctx, turn, t, changed); err != nil {
+	if t, changed, err = g.awaitTurn(ctx, turn, t, news{changed: changed}); err != nil {
 		return nil, plain(err)
 	}
 	g.again.Store(turn != nil)

@@ -436,7 +436,8 @@ func (c *child) ready(ctx context.Context) bool {
 		now, changed := c.available.Current()
 		if now.Serving == Served && c.of.sameObjects(now) {
 			end, retry := c.retries.Next(), c.asked.Next()
-			if c.pace.wait(ctx, news{changed, c.splice.reviewed(), c.splice.listed()}, end) && (c.listed || c.awaitRoom(ctx, false, []string{c.namespace}, nil, changed, retry)) {
+			n := news{changed, c.splice.reviewed(), c.splice.listed()}
+			if c.pace.wait(ctx, n, end) && (c.listed || c.awaitRoom(ctx, false, []string{c.namespace}, nil, n, retry)) {
 				return true
 			}
 		} else if c.awaitChange(ctx, changed, c.splice.reviewed()) != nil {

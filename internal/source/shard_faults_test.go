@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/gvrkit/gvrkit/internal/budget"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/sharding"
@@ -687,5 +688,37 @@ func TestShard_GainedSlotsAreListedWhileTheTypeIsServed(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// The objects of lost slots also leave while a list waits for its turn, or for room.
+func TestShard_LosesSlotsWhileAListWaits(t *testing.T) {
+	memory, queue := budget.New(60_000), source.NewListQueue(1, 0)
+	for name, modify := range map[string]func(*source.Config){
+		"for its turn": func(cfg *source.Config) { cfg.Queue = queue },
+		"for room":     func(cfg *source.Config) { cfg.Budget = memory },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 1), 10, func(cfg *source.Config) { modify(cfg); cfg.KeepCache = true })
+				set(w.available, source.Gone)
+				synctest.Wait()
+				has := len(w.in(part(0, 2)))
+				w.fillMore(200)
+				l := newLists(t, queue)
+				defer l.finish()
+				l.add("a")
+				w.replaceType()
+				set(w.available, source.Served)
+				time.Sleep(10 * time.Second)
+				if len(w.keys()) != 10 {
+					t.Fatalf("%d objects before, want 10", len(w.keys()))
+				}
+				shard.set(part(0, 2))
+				if got := len(w.keys()); got != has || has == 10 {
+					t.Errorf("%d objects, want the %d of the slots that are left", got, has)
+				}
+			})
+		})
 	}
 }

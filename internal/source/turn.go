@@ -165,27 +165,30 @@ func (g *gate) joinQueue(t Type) *turn {
 }
 
 // awaitTurn waits until a list of t may begin, and returns the present type with the channel that closes when it
-// changes. If a list would be of no use, because the type has changed or ctx has ended, it leaves turn and returns
-// an error.
-func (g *gate) awaitTurn(ctx context.Context, turn *turn, t Type, changed <-chan struct{}) (Type, <-chan struct{}, error) {
+// changes. If a list would be of no use, because the type or the view of the shard has changed or ctx has ended, it leaves turn
+// and returns an error.
+func (g *gate) awaitTurn(ctx context.Context, turn *turn, t Type, n news) (Type, <-chan struct{}, error) {
 	defer g.dequeued()
 	for turn.waits() {
 		g.enqueued()
 		select {
 		case <-turn.ready:
-		case <-changed:
+		case <-n.changed:
+		case <-n.reviewed:
+			g.giveUp(turn)
+			return t, n.changed, errGaveWay
 		case <-ctx.Done():
 			g.giveUp(turn)
-			return t, changed, ctx.Err()
+			return t, n.changed, ctx.Err()
 		}
 		var now Type
-		if now, changed = g.available.Current(); now.Serving != Served || !t.sameObjects(now) {
+		if now, n.changed = g.available.Current(); now.Serving != Served || !t.sameObjects(now) {
 			g.giveUp(turn)
-			return t, changed, errGaveWay
+			return t, n.changed, errGaveWay
 		}
 		t = now
 	}
-	return t, changed, nil
+	return t, n.changed, nil
 }
 
 // giveUp leaves turn without a list, and the room that was reserved for the list.

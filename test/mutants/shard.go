@@ -48,6 +48,8 @@ var ofShard = []table{
 		{"shard: a watch of a namespace without a response does not see the gained slots", "child.watch", replace("c.splice.listed()", "nil")},
 		{"shard: gained slots are listed while the type is held", "splice.list", never("s.awaitServed(ctx) != nil")},
 		{"shard: the list of gained slots of a type that is gone goes on", "resumableWatch.settle", drop("s.splice.stop()")},
+		{"shard: lost objects stay while a list waits for its turn", "gate.awaitTurn", never("<-n.reviewed")},
+		{"shard: lost objects stay while a list waits for room", "gate.awaitRoom", never("<-n.reviewed")},
 		{"shard: lost objects stay until a pause ends", "resumableWatch.ready", replace("s.reviewed", "nil")},
 		{"shard: lost objects of a namespace stay until a pause ends", "child.ready", replace("news{changed, c.splice.reviewed(), c.splice.listed()}", "news{changed, nil, c.splice.listed()}")},
 		{"shard: a hidden namespace has no slots", "known.slotsLocked", always("k.hides == nil || !k.hides(name, at.listed)")},

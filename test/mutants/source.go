@@ -30,7 +30,7 @@ var ofSource = []table{
 		{"remaining objects need no memory", "arrivals.estimate", replace("float64(a.rest)", "0")},
 		{"a list that was refused is sent again", "gate.awaitLists", always("g.known.filledWith(t)")},
 		{"the list of a namespace that is added has no limit", "gate.room", replace("g.known.lists([]string{namespace})", "true")},
-		{"a namespace that does not fit is listed again", "child.ready", always("c.awaitRoom(ctx, false, []string{c.namespace}, nil, changed, retry)")},
+		{"a namespace that does not fit is listed again", "child.ready", always("c.awaitRoom(ctx, false, []string{c.namespace}, nil, n, retry)")},
 		{"namespaces call the transform concurrently", "gate.listAll", replace("work <- func() { done <- do() }", "done <- do()")},
 		{"a namespace that is added calls the transform beside the watch", "child.list", replace("c.give(ctx, &part{namespace: c.namespace, do: do})", "do()")},
 		{"Retry does not list a type again that did not fit", "gate.awaitRoom", within("<-retry", drop("g.account.Retry(names...)"))},
