@@ -775,3 +775,32 @@ func TestNamespaces_TheWatchIsOpenWhenEachNamespaceHasResponded(t *testing.T) {
 		})
 	}
 }
+
+// When the names are known, the failures of the requests for them do not fail the source, but they are reported.
+func TestNamespaces_LaterFailuresOfTheirNamesAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := make(chan error)
+		set := source.NewFollowedNamespaces(func(ctx context.Context, set *source.Namespaces, failed func(string, error)) {
+			set.Set("ns")
+			for {
+				select {
+				case err := <-fail:
+					failed(source.VerbWatch, err)
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+		var reported []error
+		w := newTestInformer(t, func(cfg *source.Config) {
+			cfg.Namespaces, cfg.Report = set, func(_ context.Context, err error) { reported = append(reported, err) }
+		}, "a")
+		fail <- errForbidden
+		fail <- apierrors.NewResourceExpired("the ordinary end of a watch")
+		synctest.Wait()
+		if len(reported) != 1 || !errors.Is(reported[0], errForbidden) {
+			t.Errorf("reported: %v, want the first failure", reported)
+		}
+		checkErrors(t, w.observer)
+	})
+}

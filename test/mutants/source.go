@@ -214,6 +214,7 @@ var ofSource = []table{
 		{"a set without names has a turn", "gate.ListWithContext", all(drop("turn := g.joinQueue(t)"), before(
 			"if !g.pause(ctx, &pace, t, news{changed: changed}) { if err := ctx.Err(); err != nil { return nil, err }; continue }", "turn := g.joinQueue(t)"))},
 		{"a set whose names are not known is listed as empty", "gate.listSet", never("!isClosed(set.namesKnown)")},
+		{"later failures of the names of a set are not reported", "gate.awaitNames", drop(`g.report(ctx, fmt.Errorf("the namespaces of the set: %w", err))`)},
 		{"objects of a type that settles are deleted before its list", "resumableWatch.endPrevious", replace("t.Unsettled", "false")},
 		{"kept objects are deleted before the next list", "resumableWatch.endPrevious", replace("s.cfg.KeepCache", "false")},
 		{"a LIST after a failed watch-list waits again", "gate.watchList", drop("g.again.Store(turn != nil)")},
