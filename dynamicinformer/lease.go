@@ -179,9 +179,8 @@ func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, o
 }
 
 // AddPackedHandler is AddEventHandlerWithOptions for a handler that gets the objects of a packed cache as they are, except those that are not
-// packed, because of a transform. When an object that the handler has got is no longer packed, it gets OnDelete with the last packed state. A
-// deletion whose state is not packed has it as it is in JSON; without an object, but with the key, if it has values that JSON does not have.
-// Without [WithPackedCache], it returns an [*OptionError].
+// packed, because of a transform. When an object that it has got is no longer packed, it gets OnDelete with the last packed state. A deletion
+// whose state is not packed has that state as JSON has it, or only the key. Without [WithPackedCache], it returns an [*OptionError].
 func (l *Lease) AddPackedHandler(handler cache.TypedResourceEventHandler[*packed.Object], opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	if !l.entry.informer.IsPacked() {
 		return nil, fmt.Errorf("dynamicinformer: %s: %w", discovery.RefOf(l.entry.gvr), &OptionError{Option: "AddPackedHandler", Err: errors.New("acquire the lease with WithPackedCache")})

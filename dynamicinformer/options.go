@@ -306,8 +306,7 @@ func WithPageSize(objects int64) InformerOption {
 
 // WithStrictDecoding makes one object that can't be decoded fail its whole list, or end its watch, as in client-go. By default, the object
 // is left out until a version of it can be decoded, all others are served, and the status names it, with [status.ReasonDecodeFailed]. A
-// factory of New leaves out only objects without a name: its client decodes responses. In CBOR, which client-go requests only with its
-// feature gate ClientsAllowCBOR, an object that can't be decoded always fails its list or ends its watch.
+// factory of New leaves out only objects without a name: its client decodes responses. Responses in CBOR are always decoded as in client-go.
 func WithStrictDecoding() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.strict = true })
 }
@@ -339,8 +338,7 @@ func WithPolling(period time.Duration) InformerOption {
 // A handler is called only for objects that shard owns at that time, and the shard lets slots go after the calls in progress: other events wait
 // until it owns the object again, or has lost it. A program that acts later than its handlers, as with a queue, asks shard.Owns before. The first list
 // waits for the first slots, for up to 20 s; slots that are gained later do not wait for a budget. Objects without a UID count as those of one
-// slot, but handlers are called for them whether shard owns it or not, and the shard does not wait for these calls. Without the option, or if shard is
-// nil, informers have all objects.
+// slot, but handlers are called for them also without it, and the shard does not wait for these calls. A nil shard has no effect.
 func WithShard(shard sharding.Shard) InformerOption {
 	if shard != nil && !reflect.ValueOf(shard).Comparable() {
 		shard = &struct{ sharding.Shard }{shard} // leases compare shards

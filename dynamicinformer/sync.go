@@ -126,14 +126,15 @@ func (f *Factory) waitFor(ctx context.Context, entries []*entry, o *waitOptions)
 
 // wait waits until e has synced or has ended, until ctx ends or, with fail-fast, for a lasting reason.
 func (f *Factory) wait(ctx context.Context, e *entry, o *waitOptions) {
-	synced := false
-	e.await(ctx, func() bool {
-		now := e.state.Snapshot()
-		synced = now.Synced()
-		return synced || o.failFast && (f.notRunning(e).Lasting() || now.Lasting())
-	})
-	if synced {
-		e.awaitWatch(ctx)
+	for again := true; again; again = again && !e.state.Synced() { // the type may be replaced meanwhile
+		e.await(ctx, func() bool {
+			now := e.state.Snapshot()
+			again = now.Synced()
+			return again || o.failFast && (f.notRunning(e).Lasting() || now.Lasting())
+		})
+		if again {
+			e.awaitWatch(ctx)
+		}
 	}
 }
 

@@ -457,3 +457,37 @@ func TestWaitForSync_WaitsForTheFirstWatchForALimitedTime(t *testing.T) {
 		})
 	}
 }
+
+// The type is replaced after its list, while WaitForSync waits for the first watch.
+func TestWaitForSync_TypeThatIsReplacedDuringTheFirstWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newCRDCluster()
+		cluster.define("ships")
+		create(t, cluster, kindOf("ships"), "ns", "a")
+		cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+			if err := noWatchList(ctx, req); err != nil || req.Verb != "watch" || req.GVR.Resource != "ships" {
+				return err
+			}
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+			return nil
+		})
+		f := cluster.factory(t)
+		f.Start(t.Context())
+		l := acquire(t, f, kindOf("ships"), dynamicinformer.WithAllowAbsent())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- l.WaitForSync(ctx) }()
+		time.Sleep(50 * time.Millisecond)
+		cluster.undefine("ships")
+		time.Sleep(10 * time.Second)
+		cluster.define("ships")
+		if err := <-done; err != nil || ctx.Err() != nil {
+			t.Errorf("%v, %v", err, ctx.Err())
+		}
+		shutdown(t, f)
+	})
+}

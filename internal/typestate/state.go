@@ -105,6 +105,12 @@ func (s *State) SetSource(from Source, listed func() bool) {
 // Availability returns the state of the type for the source.
 func (s *State) Availability() *source.Availability { return s.available }
 
+// Synced is Snapshot.Synced of the present state.
+func (s *State) Synced() bool {
+	now := s.Snapshot()
+	return now.Synced()
+}
+
 // Snapshot returns the present state.
 func (s *State) Snapshot() Snapshot {
 	s.mu.Lock()
