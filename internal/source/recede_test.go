@@ -219,7 +219,7 @@ func TestRewind_AServerWithoutOrderDoesNotCostAListForEachEvent(t *testing.T) {
 // Events below the version count for one generation.
 func TestRewind_AnotherGenerationBeginsWithoutDisorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, server := newInjected(t, false, "a", "b", "c", "d", "e")
+		w, server := newInjected(t, false, nil, "a", "b", "c", "d", "e")
 		for i := range 3 {
 			server.events <- eventOf(watch.Added, fmt.Sprint("n", i), "4")
 			time.Sleep(time.Minute)
