@@ -211,8 +211,8 @@ var ofSource = []table{
 			"!s.changed(t, err) && !s.endPrevious(ctx, t)", "false")},
 		{"objects of a type that was replaced stay while the names of its namespaces are not known", "resumableWatch.ready", never(
 			"s.isUnnamed(t) && !s.endPrevious(ctx, t)")},
-		{"a set without names has a turn", "gate.ListWithContext", all(drop("turn := g.joinQueue(t)"), before(
-			"if !g.pause(ctx, &pace, t, news{changed: changed}) { if err := ctx.Err(); err != nil { return nil, err }; continue }", "turn := g.joinQueue(t)"))},
+		{"a set without names, and a pause, have a turn", "gate.ListWithContext", all(replace("g.joinQueue(t)", "joined"), before(
+			"if !g.pause(ctx, &pace, t, news{changed: changed}) { if err := ctx.Err(); err != nil { return nil, err }; continue }", "joined := g.joinQueue(t)"))},
 		{"a set whose names are not known is listed as empty", "gate.listSet", never("!isClosed(set.namesKnown)")},
 		{"later failures of the names of a set are not reported", "gate.awaitNames", drop(`g.report(ctx, fmt.Errorf("the namespaces of the set: %w", err))`)},
 		{"objects of a type that settles are deleted before its list", "resumableWatch.endPrevious", replace("t.Unsettled", "false")},
