@@ -54,7 +54,7 @@ var ofHandlers = []table{
 		{"the memory of a long list is not released", "pending.remove", never("p.most > shrinkAbove")},
 		{"any number of old states wait", "pending.keep", always("p.limit <= 0 || p.states < p.limit")},
 		{"an old state that was delivered counts", "pending.take", drop("p.states--")},
-		{"an old state that was merged counts", "pending.add", drop("p.states -= o.states()")},
+		{"an old state that was merged counts", "pending.add", drop("p.states -= o.states() + o.earlier.states()")},
 		{"a reduced state is a part of the cache", "reducedContent", replace("metadata = maps.Clone(metadata)", "_ = maps.Clone(metadata)")},
 		{"a deletion with a reduced state is an ordinary one", "Set.reducedEvent", never("e.kind == deleted")},
 		{"an object that comes back and is deleted has only moved", "object.merge", drop("before.endAgain(e)")},
