@@ -6,9 +6,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // settable is an informer that takes transforms as answer says.
@@ -73,5 +78,29 @@ func TestUntilEnd_NoErrorsOfTheEnd(t *testing.T) {
 	handler(ctx, nil, ctx.Err())
 	if calls != 1 {
 		t.Errorf("%d calls, want 1", calls)
+	}
+}
+
+// listedMeanwhile is a lister of a namespace that is complete after the first read.
+type listedMeanwhile struct {
+	cache.GenericNamespaceLister
+	complete func()
+}
+
+func (l listedMeanwhile) Get(name string) (runtime.Object, error) {
+	l.complete()
+	return nil, apierrors.NewNotFound(schema.GroupResource{}, name)
+}
+
+// The object may be in the list that has arrived since.
+func TestWholeNamespace_IsIncompleteIfItWasBeforeTheRead(t *testing.T) {
+	set := source.NewNamespaces("n")
+	i := &Informer{source: source.New(source.Config{Client: source.Unstructured(fakecluster.New()), Namespaces: set})}
+	_, err := wholeNamespace{listedMeanwhile{complete: func() { set.Set() }}, i, "n"}.Get("a")
+	if !errors.Is(err, status.ErrIncomplete) {
+		t.Errorf("error = %v", err)
+	}
+	if err := i.Incomplete("n"); err != nil {
+		t.Errorf("after the read: %v", err)
 	}
 }

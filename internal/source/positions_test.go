@@ -86,6 +86,42 @@ func (s *testSet) replaceType(color string) {
 	synctest.Wait()
 }
 
+// The store gets the objects of a list later than the reflector.
+func TestNamespaces_AreListedWhenTheStoreHasTheirObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, nil, nil, "m", "n")
+		has := map[string]bool{"m/a": true, "m/b": true}
+		s.source.LookUp(func(key string) (any, bool) { return nil, has[key] })
+		check := func(when string, want ...string) {
+			t.Helper()
+			unlisted, _, _ := s.source.Unlisted("")
+			var got []string
+			for _, namespace := range unlisted {
+				got = append(got, namespace.Name)
+				if namespace.Listed {
+					t.Errorf("%s %s is listed", when, namespace.Name)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s unlisted (-want +got):\n%s", when, diff)
+			}
+		}
+		check("without n:", "n")
+		has["n/a"] = true
+		check("with an object of n:", "n")
+		s.set.Set("m")
+		check("after n has left:")
+		s.set.Set("m", "n")
+		synctest.Wait()
+		has["n/a"] = false
+		check("n again:", "n")
+		has["n/a"], has["n/b"] = true, true
+		check("with n:")
+		clear(has)
+		check("after the list:") // later events may be late
+	})
+}
+
 // The list of another generation fails in one namespace. The list of the generation before says nothing about it.
 func TestNamespaces_OneFailsWhenTheTypeIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -45,7 +45,6 @@ var ofSource = []table{
 		{"the version of the server is not of a consistent list", "requests.version", replace("metav1.ListOptions{Limit: 1}", `metav1.ListOptions{Limit: 1, ResourceVersion: "0"}`)},
 		{"the server is asked for its version with all objects", "requests.version", drop("Limit: 1")},
 		{"a failed question for the version appears in the status", "Source.ServerVersion", replace("s.gate.requests(t).unreported()", "s.gate.requests(t)")},
-		{"a namespace is complete before its list is in the store", "Source.Unlisted", replace("k.stored(name, s.gate.lookUp())", "k.lists([]string{name})")},
 		{"attempts that client-go hides are not reported", "requests.observed", drop("r.failed(ctx, verb, errtext.Clean(err))")},
 		{"an object stays rejected after it could be transformed", "resumableWatch.passObject", drop("s.admit(own)")},
 		{"a deletion that cannot be transformed is lost", "resumableWatch.passDeletion", always("s.delete(ctx, []string{stored}, nil)")},
@@ -318,6 +317,7 @@ var ofSource = []table{
 		{"requests are let through after the end", "Counter.Begin", never("c.closed")},
 	}},
 	{"internal/source", "internal/source", []mutant{
+		{"a namespace is complete before its list is in the store", "Source.Unlisted", replace("k.stored(name, s.gate.lookUp())", "k.lists([]string{name})")},
 		{"client-go's watch without events is a success", "requests.open", never("err == nil && reflect.TypeOf(in) == noEvents")},
 		{"the failure of a watch has not the error of its last attempt", "requests.watch", never("err == errUnreachable && last != nil")},
 		{"a namespace that is removed keeps its objects", "merged.remove", never("!wanted[name]")},
