@@ -384,6 +384,7 @@ func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}
 	}
 	r, err = g.listPages(ctx, from, changed, limit, turn, arrivals)
 	if set := g.fallBack(from.of, err); set != nil {
+		g.known.expired() // no namespace has a version to watch from, also if this list fails
 		return g.listSet(ctx, set, from, changed, limit, turn)
 	}
 	return r, err

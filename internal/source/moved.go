@@ -50,7 +50,7 @@ func (s *resumableWatch) leftBy(content listed, t Type) map[string]bool {
 	}
 	left := map[string]bool{}
 	if content.view != nil {
-		for _, key := range s.known.keysOf(metav1.NamespaceAll, content.view.Slots.Complement(), false) {
+		for _, key := range s.known.keysOf(metav1.NamespaceAll, content.view.Slots.Complement()) {
 			left[key] = true
 		}
 	}

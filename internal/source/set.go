@@ -687,7 +687,7 @@ func (s *resumableWatch) passNamespace(ctx context.Context, p *part, content lis
 		left[key] = p.removed && !p.gone
 	}
 	if content.view != nil {
-		for _, key := range s.known.keysOf(p.namespace, content.view.Slots.Complement(), true) {
+		for _, key := range s.known.keysOf(p.namespace, content.view.Slots.Complement()) {
 			left[key] = true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -517,11 +518,7 @@ func (s *resumableWatch) shed(ctx context.Context, t Type) bool {
 		return splice.apply(ctx) == nil
 	}
 	view := s.view()
-	scopes := []string{metav1.NamespaceAll}
-	if _, _, of := s.known.place(); s.set(of) != nil {
-		scopes = s.known.namespaces()
-	}
-	for _, namespace := range scopes {
+	for _, namespace := range s.known.scopes() {
 		lost := s.lost(namespace, *view)
 		if !lost.Empty() && !s.passPart(ctx, &part{namespace: namespace, slots: &lost, removed: true, passed: make(chan error, 1)}) {
 			return false
@@ -534,7 +531,7 @@ func (s *resumableWatch) shed(ctx context.Context, t Type) bool {
 // passSlots passes on the part p, which is about slots: a list of slots that were gained, or the removal of slots that were lost.
 func (s *resumableWatch) passSlots(ctx context.Context, p *part, content listed, t Type) bool {
 	s.dropOlder(&content)
-	keys := s.known.keysOf(p.namespace, *p.slots, s.set(t) != nil)
+	keys := s.known.keysOf(p.namespace, *p.slots)
 	left := map[string]bool{}
 	if p.removed {
 		for _, key := range keys {
@@ -752,13 +749,18 @@ func (k *known) isRepeated(namespace string, slot int, version string) bool {
 	return false
 }
 
-// keysOf returns the keys of the objects in slots, sorted; with a set of namespaces, of those in namespace.
-func (k *known) keysOf(namespace string, slots sharding.Slots, set bool) []string {
-	var all []string
-	if set {
+// scopes returns the keys of holdings, sorted.
+func (k *known) scopes() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Sorted(maps.Keys(k.holdings))
+}
+
+// keysOf returns the keys of the objects in slots, sorted, of those in namespace if it is not empty.
+func (k *known) keysOf(namespace string, slots sharding.Slots) []string {
+	all := k.keys()
+	if namespace != metav1.NamespaceAll {
 		all = k.keysIn(namespace)
-	} else {
-		all = k.keys()
 	}
 	return slices.DeleteFunc(all, func(key string) bool {
 		id, _ := k.get(key)
