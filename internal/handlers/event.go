@@ -47,7 +47,7 @@ func addition(obj any, initial bool) event {
 
 // update returns the event of an update. client-go's resync is one of two equal objects.
 func update(old, obj any) event {
-	if reflect.ValueOf(old).Comparable() && old == obj {
+	if v := reflect.ValueOf(old); (v.Kind() == reflect.Pointer || v.Comparable()) && old == obj {
 		return resynced(obj)
 	}
 	return event{kind: updated, old: old, obj: obj, counts: 1}
