@@ -69,6 +69,8 @@ type eventQueue struct {
 	mu      sync.Mutex // never held while an event is handled
 	pending map[schema.GroupResource][]Event
 	order   []schema.GroupResource // of pending, first to change first
+	// unserved are the types that the subscriber knows as removed, and whose CRD may still exist: its deletion is news.
+	unserved map[schema.GroupResource]bool
 }
 
 // wanted returns the events for the subscriber. It does not write to events, which other subscribers also
@@ -109,7 +111,7 @@ func (b *eventQueue) put(events []Event) {
 	for _, event := range events {
 		gr := event.Resource.GVR.GroupResource()
 		old, waits := b.pending[gr]
-		switch now := combined(old, event); {
+		switch now := combined(old, event, b.unserved[gr]); {
 		case len(now) == 0:
 			delete(b.pending, gr)
 			b.order = slices.DeleteFunc(b.order, func(other schema.GroupResource) bool { return other == gr })
@@ -155,12 +157,20 @@ func (b *eventQueue) next() (event Event, some bool) {
 	} else {
 		b.pending[gr] = waiting[1:]
 	}
+	if taken := waiting[0]; taken.Type == Removed && taken.Evidence.Kind != CRDDeleted {
+		if b.unserved == nil {
+			b.unserved = map[schema.GroupResource]bool{}
+		}
+		b.unserved[gr] = true
+	} else {
+		delete(b.unserved, gr)
+	}
 	return waiting[0], true
 }
 
 // combined merges now into the waiting events of one type. Waiting is empty, one event, or Removed and
-// Added.
-func combined(waiting []Event, now Event) []Event {
+// Added. Unserved reports whether the deletion of a CRD is news though the subscriber knows no such type.
+func combined(waiting []Event, now Event, unserved bool) []Event {
 	if len(waiting) == 0 {
 		return []Event{now}
 	}
@@ -168,12 +178,15 @@ func combined(waiting []Event, now Event) []Event {
 	switch {
 	case last.Type == Removed && now.Type == Added:
 		return []Event{last, now}
-	case now.Type == Removed && first.Type == Added:
+	case now.Type == Removed && first.Type == Added && (!unserved || now.Evidence.Kind != CRDDeleted):
 		return nil // the subscriber does not know the type
 	case now.Type == Removed && first.Type == Removed: // the subscriber knows the first one
 		now.Resource = first.Resource
-		if uid := first.Evidence.CRDUID; uid != now.Evidence.CRDUID && uid != "" {
-			now.Evidence.Kind, now.Evidence.CRDUID = CRDDeleted, uid // the first CRD was deleted
+		switch before := first.Evidence; {
+		case before.Kind == CRDDeleted:
+			now.Evidence = before
+		case before.CRDUID != "" && now.Evidence.CRDUID != "" && before.CRDUID != now.Evidence.CRDUID:
+			now.Evidence.Kind, now.Evidence.CRDUID = CRDDeleted, before.CRDUID // the first CRD was deleted
 		}
 		return []Event{now}
 	case now.Type == Removed:

@@ -83,6 +83,9 @@ func TestEventQueue_KeepsTheStrongestEvidence(t *testing.T) {
 	}{
 		{"not served, then deleted", removed(NoVersionServed, "1"), removed(CRDDeleted, "1"), Evidence{Kind: CRDDeleted, CRDUID: "1"}},
 		{"then another not served", removed(NoVersionServed, "1"), removed(NoVersionServed, "2"), Evidence{Kind: CRDDeleted, CRDUID: "1"}},
+		{"not served, then not listed", removed(NoVersionServed, "1"), removed(NotListed, ""), Evidence{Kind: NotListed}},
+		{"deleted, then not served with the same UID", removed(CRDDeleted, "1"), removed(NoVersionServed, "1"), Evidence{Kind: CRDDeleted, CRDUID: "1"}},
+		{"deleted, UID not known, then another not served", removed(CRDDeleted, ""), removed(NoVersionServed, "2"), Evidence{Kind: CRDDeleted}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			queue := &eventQueue{news: make(chan struct{}, 1)}
@@ -97,6 +100,31 @@ func TestEventQueue_KeepsTheStrongestEvidence(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A subscriber may have kept the objects of a type that is not served.
+func TestEventQueue_TheDeletionOfACRDThatIsNotServedIsNews(t *testing.T) {
+	queue := &eventQueue{news: make(chan struct{}, 1)}
+	notServed := eventOf("a Removed 1")
+	notServed.Evidence.Kind = NoVersionServed
+	for range 2 {
+		queue.put([]Event{notServed})
+		if event, _ := queue.next(); event.Evidence.Kind != NoVersionServed {
+			t.Errorf("told %+v first", event)
+		}
+		queue.put([]Event{eventOf("a Added 1"), notServed})
+		if event, some := queue.next(); some {
+			t.Errorf("told %v, which is known", event)
+		}
+		queue.put([]Event{eventOf("a Added 1"), eventOf("a Removed 1")})
+		if event, _ := queue.next(); event.Evidence.Kind != CRDDeleted {
+			t.Errorf("told %+v of the deletion", event)
+		}
+		queue.put([]Event{eventOf("a Added 2"), eventOf("a Removed 2")})
+		if event, some := queue.next(); some {
+			t.Errorf("told %v of a type that it never had", event)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func (f *Factory) acquire(ctx context.Context, k key, opts []LeaseOption) (*Leas
 		k.separate = f.singles.Add(1)
 	}
 	l := &Lease{factory: f, handlers: handlers.NewGroup(o.name, o.handlers)}
-	if !f.serves(k) {
+	if !f.serves(k, &o) {
 		res, err := f.validate(ctx, &k, &o)
 		if err = cmp.Or(err, optionError(form.Fits(k.form, res))); err != nil {
 			return nil, fmt.Errorf("dynamicinformer: acquire: %w", err)
@@ -72,12 +72,13 @@ func (f *Factory) acquire(ctx context.Context, k key, opts []LeaseOption) (*Leas
 	return l, nil
 }
 
-// serves reports whether there is an entry under k whose type is served.
-func (f *Factory) serves(k key) bool {
+// serves reports whether there is an entry under k for o whose type is served.
+func (f *Factory) serves(k key, o *leaseOptions) bool {
 	f.mu.Lock()
 	e := f.entries[k]
+	shared := e != nil && !e.ending() && conflict(&e.settings, &o.settings) == nil
 	f.mu.Unlock()
-	if e == nil {
+	if !shared {
 		return false
 	}
 	now, _ := e.state.Availability().Current()

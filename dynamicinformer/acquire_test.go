@@ -329,3 +329,37 @@ func TestLease_ResourceIsCompleteAfterAcquire(t *testing.T) {
 		shutdown(t, f)
 	})
 }
+
+// An informer that has ended, or has other options, does not tell that the type can have this one.
+func TestAcquire_ValidatesBesideAnInformerThatCanNotBeShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.DropIn().ForResource(widgets)
+		stop := make(chan struct{})
+		f.DropIn().Start(stop)
+		time.Sleep(time.Minute)
+		close(stop)
+		time.Sleep(time.Minute)
+		cluster.Withdraw(widgets)
+		time.Sleep(time.Hour)
+		f.Start(t.Context())
+		time.Sleep(time.Minute) // until discovery is sure
+		if _, err := f.Acquire(t.Context(), widgets); !errors.Is(err, discovery.ErrNotServed) {
+			t.Errorf("of a type that is gone: %v", err)
+		}
+		shutdown(t, f)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(fakecluster.Type{GVR: widgets, Kind: "Widget", Namespaced: true, Verbs: []string{"list", "get"}})
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets, dynamicinformer.WithPolling(time.Minute), dynamicinformer.WithLinger(time.Hour))
+		time.Sleep(10 * time.Second)
+		l.Release()
+		if _, err := f.Acquire(t.Context(), widgets); !errors.Is(err, discovery.ErrVerbNotSupported) {
+			t.Errorf("of a type without watch: %v", err)
+		}
+		shutdown(t, f)
+	})
+}

@@ -71,6 +71,26 @@ func TestReadyz_WaitsForServedTypes(t *testing.T) {
 	})
 }
 
+// A type that has been served is missed also if it is not named.
+func TestReadyz_ReportsATypeThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.ForResource(widgets)
+		f.ForResource(kindOf("ships")) // never served
+		f.Start(t.Context())
+		time.Sleep(time.Minute)
+		cluster.Withdraw(widgets)
+		time.Sleep(time.Minute)
+		checkHealth(t, "within five minutes", f.Readyz(), "")
+		time.Sleep(time.Hour)
+		if err := f.Readyz().Check(nil); err == nil || !strings.Contains(err.Error(), "widgets.v1.example.com: NotServed") || strings.Contains(err.Error(), "ships") {
+			t.Errorf("after an hour: %v", err)
+		}
+		shutdown(t, f)
+	})
+}
+
 func TestHealth_ToleratesShortFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)

@@ -120,3 +120,20 @@ func TestExplanation_HasTheShard(t *testing.T) {
 		t.Errorf("got %s, want %s", e, want)
 	}
 }
+
+// The type was missing, and is served again: the evidence is not the reason of a later failure.
+func TestInformer_MessageOfAFailureAfterTheTypeWasMissing(t *testing.T) {
+	evidence := discovery.Evidence{Kind: discovery.NotListed}
+	failed := status.Informer{State: status.StateDegraded, Reason: status.ReasonForbidden, Verb: "list", Err: errors.New("not you"), Evidence: evidence}
+	if text := failed.Message(); !strings.Contains(text, "not you") {
+		t.Errorf("of a failed list: %q", text)
+	}
+	synced := status.Informer{State: status.StateSynced, Evidence: evidence}
+	if text := synced.Message(); text != "" {
+		t.Errorf("of an informer that has synced: %q", text)
+	}
+	gone := status.Informer{State: status.StateNotServed, Reason: status.ReasonNotFound, Verb: "list", Evidence: evidence}
+	if text := gone.Message(); text != gone.EvidenceText() {
+		t.Errorf("of a type that is gone: %q", text)
+	}
+}

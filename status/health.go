@@ -59,7 +59,7 @@ func (p *HealthPolicy) problem(i *Informer, now time.Time) string {
 		}
 	}
 	switch {
-	case i.State == StateSynced, i.State == StateNotServed && !named:
+	case i.State == StateSynced, i.State == StateNotServed && !named && !i.Listed:
 		return ""
 	case p.Ready && (!i.Listed || i.State == StateStopped):
 	case p.Tolerance < 0, i.Since.IsZero(), now.Sub(i.Since) <= p.Tolerance:

@@ -50,12 +50,17 @@ func (i Informer) Message() string {
 		return "the informer was stopped"
 	case i.Reason == ReasonNotStarted:
 		return "the factory has not been started"
-	case i.Evidence.Kind != "":
+	case i.hasEnded():
 		return i.EvidenceText()
 	case i.FailedObjects > 0:
 		return i.failedObjects()
 	}
 	return strings.TrimPrefix(i.notSynced().Problem(), i.Name()+": ")
+}
+
+// hasEnded reports whether Evidence describes the problem: a type that discovery does not list may be served again.
+func (i *Informer) hasEnded() bool {
+	return i.Evidence.Kind == discovery.CRDDeleted || i.Evidence.Kind != "" && (i.State == StateNotServed || i.Verb == "" && i.Reason != "")
 }
 
 // Advice returns what a person can do, or "".

@@ -48,16 +48,10 @@ func (t *followed) notify() {
 
 // selected records that the type is served as res, and selected.
 func (t *followed) selected(res discovery.Resource) {
-	t.there(res)
+	res = t.there(res)
 	t.want = &res
 	if t.held && t.end != nil && t.end.Kind != discovery.CRDDeleted {
 		t.end = nil // the lease is kept
-	}
-	if t.held && t.end == nil {
-		if res.CRDUID == "" {
-			res.CRDUID = t.res.CRDUID // it is not known at the moment
-		}
-		t.res = res
 	}
 }
 
@@ -80,13 +74,22 @@ func (t *followed) undecided(res discovery.Resource, err error) {
 	t.unsure = &status.Undecided{Resource: res, Err: err, Since: since}
 }
 
-// there records that the type is served as res. If res has another CRD, the previous one was deleted.
-func (t *followed) there(res discovery.Resource) {
+// there records that the type is served as res, which is its last known state, and returns it with the UID of the CRD if that
+// is known. If res has another CRD, the previous one was deleted.
+func (t *followed) there(res discovery.Resource) discovery.Resource {
 	t.unsure = nil
-	if t.held && t.other(res.CRDUID) {
+	switch {
+	case !t.held:
+	case t.other(res.CRDUID):
 		t.want = nil
 		t.ends(discovery.Evidence{Kind: discovery.CRDDeleted, CRDUID: t.res.CRDUID, At: time.Now()})
+	case t.end == nil || t.end.Kind != discovery.CRDDeleted:
+		if res.CRDUID == "" {
+			res.CRDUID = t.res.CRDUID // it is not known at the moment
+		}
+		t.res = res
 	}
+	return res
 }
 
 // gone records that the type is gone.

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -83,6 +84,25 @@ func TestFollowed_Transitions(t *testing.T) {
 				t.Errorf("the lease is on %q", f.res.CRDUID)
 			}
 		})
+	}
+}
+
+// Stopped gets the state because of which the type is not selected any more.
+func TestFollowed_HasTheLastKnownState(t *testing.T) {
+	changed := served("")
+	changed.Categories = []string{"none"}
+	for name, change := range map[string]func(f *followed){
+		"selected":   func(f *followed) { f.selected(changed) },
+		"deselected": func(f *followed) { f.deselected(changed) },
+		"undecided":  func(f *followed) { f.undecided(changed, errors.New("ambiguous")) },
+	} {
+		f := &followed{}
+		f.selected(served("a"))
+		f.begins(time.Now())
+		change(f)
+		if len(f.res.Categories) != 1 || f.res.CRDUID != "a" {
+			t.Errorf("%s: %v, UID %q", name, f.res.Categories, f.res.CRDUID)
+		}
 	}
 }
 

@@ -203,6 +203,9 @@ var ofDiscovery = []table{
 		{"a subscriber gets no event of a type that returned", "combined", replace("[]Event{last, now}", "[]Event{last}")},
 		{"an informer does not get the CRD of its type later", "eventQueue.wanted", replace("(!b.informers || !e.identifies())", "true")},
 		{"an informer gets each change of labels", "eventQueue.wanted", replace("(!b.informers || !e.identifies())", "!b.informers")},
+		{"the deletion of a CRD that is not served can be lost", "combined", always("!unserved")},
+		{"an event without a UID is the deletion of a CRD", "combined", always(`now.Evidence.CRDUID != ""`)},
+		{"a deletion is lost to a later event of the same CRD", "combined", never("before.Kind == CRDDeleted")},
 		{"weak evidence replaces strong evidence", "combined", replace("now.Resource = first.Resource", "return []Event{first}")},
 		{"a selector takes every version", "VersionPolicy.selects", always("res.Preferred()")},
 	}}, {"internal/singleflight", "internal/singleflight", []mutant{

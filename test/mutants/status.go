@@ -4,7 +4,11 @@ package main
 var ofStatus = []table{
 	{"status", "dynamicinformer", []mutant{
 		{"a degraded informer is never unhealthy", "HealthPolicy.problem", always("p.Tolerance < 0")},
-		{"readiness tolerates an informer that has never synced", "HealthPolicy.problem", never("!i.Listed")},
+		{"readiness tolerates an informer that has never synced", "HealthPolicy.problem", within(
+			"p.Ready && (!i.Listed || i.State == StateStopped)", never("!i.Listed"))},
+		{"a type that is gone is missed only if it is named", "HealthPolicy.problem", replace(
+			"i.State == StateNotServed && !named && !i.Listed", "i.State == StateNotServed && !named")},
+		{"the evidence of an earlier time is the reason of a failed list", "Informer.hasEnded", always(`i.Verb == "" && i.Reason != ""`)},
 		{"advice on a forbidden request has no rule", "NotSyncedError.Advice", replace(
 			`"grant this rule to the user in a " + roleText(e.refused(), e.Namespace)`, `"grant it"`)},
 		{"advice on a wrong name is about the options", "NotSyncedError.Advice", never("errors.Is(e.Err, discovery.ErrInvalidRef)")},
