@@ -184,13 +184,7 @@ func (k *knowledge) withDefinitions(view *groupView, now time.Time) {
 // withDoubted adds the resources of before that no source has any more, unless there is evidence that
 // they are removed.
 func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Time) {
-	listed, believed := map[schema.GroupVersionResource]bool{}, map[schema.GroupResource]bool{}
-	for _, version := range group.versions {
-		for i := range version.resources {
-			gvr := version.resources[i].GVR
-			listed[gvr], believed[gvr.GroupResource()] = true, true
-		}
-	}
+	listed, believed := group.resources()
 	old := k.doubted
 	maps.DeleteFunc(k.doubted, func(gvr schema.GroupVersionResource, _ doubt) bool {
 		return gvr.Group == group.name && (listed[gvr] || before == nil)
@@ -226,6 +220,18 @@ func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Tim
 		}
 		group.version(res.GVR.Version).add(res)
 	}
+}
+
+// resources returns the resources of g, with and without their versions.
+func (g *groupDoc) resources() (versioned map[schema.GroupVersionResource]bool, all map[schema.GroupResource]bool) {
+	versioned, all = map[schema.GroupVersionResource]bool{}, map[schema.GroupResource]bool{}
+	for _, version := range g.versions {
+		for i := range version.resources {
+			gvr := version.resources[i].GVR
+			versioned[gvr], all[gvr.GroupResource()] = true, true
+		}
+	}
+	return versioned, all
 }
 
 // contradicted reports whether there is evidence that res, which no source has any more, is removed. The

@@ -142,7 +142,7 @@ func TestRun_ACRDThatIsDeletedBetweenRunsIsDoubted(t *testing.T) {
 // CRDs are forbidden, and a type changes to a version that can't be read, or whose APIService is not known yet.
 func TestRun_ATypeThatMayHaveAnotherVersionStays(t *testing.T) {
 	for name, fail := range map[string]func(w *memoryServer){
-		"document": func(w *memoryServer) { w.legacy, w.fault["version"] = true, "500" },
+		"document":   func(w *memoryServer) { w.legacy, w.fault["version"] = true, "500" },
 		"APIService": func(w *memoryServer) { clear(w.apis.streams) }, // they have no events any more
 	} {
 		t.Run(name, func(t *testing.T) {

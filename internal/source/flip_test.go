@@ -313,6 +313,7 @@ func (w *testInformer) checkRestored() {
 
 func TestFlips_ARestoreIsNotForgotten(t *testing.T) {
 	testFlip(t, func(t *testing.T, w *testInformer, _ *injector) {
+		t.Helper()
 		started := w.restoreStarting()
 		_, watches := w.requests()
 		w.miss()
@@ -355,6 +356,7 @@ func TestFlips_ARestoreIsNotForgottenDuringAListThatHangs(t *testing.T) {
 // A list of all namespaces of a set replaces those that its watch would send.
 func TestFlips_ARestoreIsNotForgottenByAWholeList(t *testing.T) {
 	testFlip(t, func(t *testing.T, w *testInformer, _ *injector) {
+		t.Helper()
 		started := w.restoreStarting()
 		_, whole := w.lists()
 		started()
@@ -370,6 +372,7 @@ func TestFlips_ARestoreIsNotForgottenByAWholeList(t *testing.T) {
 // The doubt about the server goes on: the next watch is compared.
 func TestFlips_AnOutageIsNotForgotten(t *testing.T) {
 	testFlip(t, func(t *testing.T, w *testInformer, _ *injector) {
+		t.Helper()
 		backup := w.cluster.Backup()
 		w.create("c")
 		w.expect("before", "add c red")
@@ -405,6 +408,7 @@ func TestFlips_AnEventBelowTheVersionIsNotForgotten(t *testing.T) {
 
 func TestFlips_ARequestedPauseIsNotForgotten(t *testing.T) {
 	testFlip(t, func(t *testing.T, w *testInformer, _ *injector) {
+		t.Helper()
 		w.cluster.Intercept(failing("watch", apierrors.NewTooManyRequests("busy", 600), 0))
 		w.cluster.CloseWatches(widgets)
 		time.Sleep(5 * time.Second)
@@ -423,6 +427,7 @@ func TestFlips_ARequestedPauseIsNotForgotten(t *testing.T) {
 
 func TestFlips_AnotherGenerationDoesNotWaitForAPause(t *testing.T) {
 	testFlip(t, func(t *testing.T, w *testInformer, _ *injector) {
+		t.Helper()
 		w.cluster.Intercept(failing("watch", errors.New("connection refused"), 0))
 		w.cluster.CloseWatches(widgets)
 		time.Sleep(10*time.Minute + 3*time.Second)

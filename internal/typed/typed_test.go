@@ -194,7 +194,6 @@ func TestClients_PanicOfATypeConcernsOneObject(t *testing.T) {
 			}
 			check(n, events...)
 		}
-
 	}
 }
 

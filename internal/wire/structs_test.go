@@ -513,7 +513,7 @@ func TestStruct_UsualValuesAreOrdinary(t *testing.T) {
 
 // fragileJSON and fragileText decode themselves, and panic.
 type (
-	fragileJSON struct{ byte }
+	fragileJSON struct{ _ byte }
 	fragileText string
 )
 
