@@ -101,8 +101,8 @@ func (c *conversions[T]) drop(key string) {
 	delete(c.of, name)
 }
 
-// trim sweeps if conversions of deleted objects are kept, or may be: objects is the number of all objects, which have just been read, and
-// most that of put, which may have dropped conversions of theirs instead.
+// trim sweeps if there may be conversions of deleted objects: all objects have just been read, and there are more conversions than
+// objects, or put has dropped conversions of objects because there are at least most.
 func (c *conversions[T]) trim(objects, most int, cached func(cache.ObjectName) bool) {
 	c.mu.Lock()
 	if len(c.of) > objects || most > 0 && objects >= most {

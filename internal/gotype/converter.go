@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -136,7 +137,7 @@ func (l *limits) narrow(t reflect.Type, seen map[reflect.Type]bool) {
 	case reflect.Struct:
 		for field := range t.Fields() {
 			_, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-			quoted := strings.Contains(options, "string")
+			quoted := slices.Contains(strings.Split(options, ","), "string")
 			l.never = l.never || quoted || field.Anonymous && field.Type.Kind() == reflect.Pointer // JSON sets it only if it has a field
 			l.narrow(field.Type, seen)
 		}

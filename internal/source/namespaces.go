@@ -274,8 +274,8 @@ func (s *Source) ListsEach() bool {
 }
 
 // Unlisted returns the state of namespace if it is in the set and the reflector's store does not have its list, or left out because it is
-// forbidden; of all such namespaces if namespace is empty. It waits for the store's lock, which an index function may delay. If the reflector has no list because the names of the set are not known,
-// known is false, and err is why, if a request for them has failed.
+// forbidden; of all such namespaces if namespace is empty. If the reflector has no list because the names of the set are not known,
+// known is false, and err is why, if a request for them has failed. Unlisted waits for the store's lock, which an index function may delay.
 func (s *Source) Unlisted(namespace string) (unlisted []Namespace, known bool, err error) {
 	t, _ := s.gate.available.Current()
 	set := s.gate.set(t)
