@@ -181,13 +181,7 @@ func combined(waiting []Event, now Event, unserved bool) []Event {
 	case now.Type == Removed && first.Type == Added && (!unserved || now.Evidence.Kind != CRDDeleted):
 		return nil // the subscriber does not know the type
 	case now.Type == Removed && first.Type == Removed: // the subscriber knows the first one
-		now.Resource = first.Resource
-		switch before := first.Evidence; {
-		case before.Kind == CRDDeleted:
-			now.Evidence = before
-		case before.CRDUID != "" && now.Evidence.CRDUID != "" && before.CRDUID != now.Evidence.CRDUID:
-			now.Evidence.Kind, now.Evidence.CRDUID = CRDDeleted, before.CRDUID // the first CRD was deleted
-		}
+		now.Resource, now.Evidence = first.Resource, now.Evidence.after(first.Evidence)
 		return []Event{now}
 	case now.Type == Removed:
 		return []Event{now}
@@ -198,6 +192,17 @@ func combined(waiting []Event, now Event, unserved bool) []Event {
 	now.Old = last.Old
 	now.Changes = union(last.Changes, now.Changes)
 	return []Event{now}
+}
+
+// after returns the evidence about the type that was removed before, and has been removed again.
+func (e Evidence) after(before Evidence) Evidence {
+	switch {
+	case before.Kind == CRDDeleted:
+		return before
+	case before.CRDUID != "" && e.CRDUID != "" && before.CRDUID != e.CRDUID:
+		e.Kind, e.CRDUID = CRDDeleted, before.CRDUID // the first CRD was deleted
+	}
+	return e
 }
 
 func union(a, b []Change) []Change {

@@ -171,8 +171,9 @@ func (m *Member) wake() {
 // the member has ended. Owns returns false at once. If ctx ends before, the member ends without saying
 // so in its Lease, which other members then wait for, and Leave returns a [*LeaveError]. If the context of Join
 // has ended, the member waits for RenewDeadline at most. Otherwise give ctx a limit: if the API server rejects the requests or does not respond,
-// Leave waits until ctx ends. A member that has not sent a request for a Lease of its own leaves at once, and one whose Lease was deleted, or is that of another process, waits for its followers only. After the first call, Leave returns the same error. An event handler
-// that calls it waits for itself, since its informer is a follower.
+// Leave waits until ctx ends. A member that has not sent a request for a Lease of its own leaves at once. One whose Lease was deleted, or is
+// that of another process, waits only for its followers. After the first call, Leave returns the same error. An event handler that calls it
+// waits for itself, since its informer is a follower.
 func (m *Member) Leave(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext

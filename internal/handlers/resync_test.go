@@ -37,7 +37,7 @@ type (
 	uncomparableThing struct {
 		*metav1.ObjectMeta
 
-		values []string
+		_ []string
 	}
 )
 

@@ -681,13 +681,17 @@ func collect(into map[string][]candidate, t reflect.Type, index []int, outer ...
 		case !field.IsExported():
 			usual = usual && embedded && !pointer
 			continue
-		case pointer, strings.ContainsFunc(name, unusualInName), slices.Contains(strings.Split(options, ","), "string"):
+		case pointer, unusualTag(name, options):
 			usual = false
 		}
 		key := cmp.Or(name, field.Name)
 		into[key] = append(into[key], candidate{field, name != ""})
 	}
 	return usual
+}
+
+func unusualTag(name, options string) bool {
+	return strings.ContainsFunc(name, unusualInName) || slices.Contains(strings.Split(options, ","), "string")
 }
 
 func unusualInName(r rune) bool {

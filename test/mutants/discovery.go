@@ -204,9 +204,10 @@ var ofDiscovery = []table{
 		{"an informer does not get the CRD of its type later", "eventQueue.wanted", replace("(!b.informers || !e.identifies())", "true")},
 		{"an informer gets each change of labels", "eventQueue.wanted", replace("(!b.informers || !e.identifies())", "!b.informers")},
 		{"the deletion of a CRD that is not served can be lost", "combined", always("!unserved")},
-		{"an event without a UID is the deletion of a CRD", "combined", always(`now.Evidence.CRDUID != ""`)},
-		{"a deletion is lost to a later event of the same CRD", "combined", never("before.Kind == CRDDeleted")},
-		{"weak evidence replaces strong evidence", "combined", replace("now.Resource = first.Resource", "return []Event{first}")},
+		{"an event without a UID is the deletion of a CRD", "Evidence.after", always(`e.CRDUID != ""`)},
+		{"a deletion is lost to a later event of the same CRD", "Evidence.after", never("before.Kind == CRDDeleted")},
+		{"weak evidence replaces strong evidence", "combined", replace(
+			"now.Resource, now.Evidence = first.Resource, now.Evidence.after(first.Evidence)", "return []Event{first}")},
 		{"a selector takes every version", "VersionPolicy.selects", always("res.Preferred()")},
 	}}, {"internal/singleflight", "internal/singleflight", []mutant{
 		{"the context of one caller ends the request of all", "Group.startLocked", replace("context.WithoutCancel(ctx)", "ctx")},

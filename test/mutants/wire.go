@@ -63,7 +63,7 @@ var ofWire = []table{
 		{"a map has the members of another one", "fillMap", drop("b.texts = b.texts[:base]")},
 		{"an embedded field hides an outer one", "dominant", replace("depth(c) > least", "depth(c) > least && false")},
 		{"a name in a tag does not count more", "dominant", drop("all = slices.DeleteFunc(all, func(c candidate) bool { return !c.tagged })")},
-		{"fields with the option string are read as the others", "collect", never(`slices.Contains(strings.Split(options, ","), "string")`)},
+		{"fields with the option string are read as the others", "unusualTag", never(`slices.Contains(strings.Split(options, ","), "string")`)},
 		{"embedded pointers are not unusual", "collect", replace("of, pointer = of.Elem(), true", "of = of.Elem()")},
 		{"fields behind embedded pointers are not left out", "collect", never("embedded && of.Kind() == reflect.Struct")},
 		{"bytes are an array", "planner.ofKind", always("t.Elem().Kind() != reflect.Uint8")},
