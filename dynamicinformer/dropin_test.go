@@ -166,6 +166,28 @@ func TestDropIn_ShutdownWaitsForStopChannels(t *testing.T) {
 	})
 }
 
+// The end of Start's context does not end what another channel ends. Shutdown does.
+func TestDropIn_InformerGoesOnAfterTheEndOfTheFactory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster)
+		f.DropIn().ForResource(widgets)
+		f.DropIn().Start(make(chan struct{}))
+		ctx, cancel := context.WithCancel(t.Context())
+		f.Start(ctx)
+		time.Sleep(time.Minute)
+		cancel()
+		time.Sleep(time.Minute)
+		if n := cluster.OpenWatches(widgets); n != 1 {
+			t.Errorf("%d open watches after the end of the context", n)
+		}
+		shutdown(t, f)
+		if n := cluster.OpenWatches(widgets); n != 0 {
+			t.Errorf("%d open watches after Shutdown", n)
+		}
+	})
+}
+
 func TestDropIn_SilentWatchListFallsBackToList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()

@@ -126,9 +126,9 @@ func newFactory(clients form.Clients, o options) *Factory {
 	return f
 }
 
-// Start runs the requested informers. Informers that are requested later run at once. They run until ctx ends. The end of ctx also closes
-// the factory, as Shutdown does, but without waiting. Start returns at once. Only the first call has an effect, and only if the factory
-// has not been closed. A nil ctx never ends.
+// Start runs the requested informers, and those that are requested later, until ctx ends. The end of ctx also closes the factory, as Shutdown
+// does, but does not wait, and does not end informers that [Factory.DropIn] has started. Start returns at once. Only the first call has an
+// effect, and only if the factory has not been closed. A nil ctx never ends.
 func (f *Factory) Start(ctx context.Context) { //nolint:contextcheck // without one, none is inherited
 	if ctx == nil {
 		ctx = wait.ContextForChannel(nil)
