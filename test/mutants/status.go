@@ -8,7 +8,6 @@ var ofStatus = []table{
 			"p.Ready && (!i.Listed || i.State == StateStopped)", never("!i.Listed"))},
 		{"a type that is gone is missed only if it is named", "HealthPolicy.problem", replace(
 			"i.State == StateNotServed && !named && !i.Listed", "i.State == StateNotServed && !named")},
-		{"the evidence of an earlier time is the reason of a failed list", "Informer.hasEnded", always(`i.Verb == "" && i.Reason != ""`)},
 		{"advice on a forbidden request has no rule", "NotSyncedError.Advice", replace(
 			`"grant this rule to the user in a " + roleText(e.refused(), e.Namespace)`, `"grant it"`)},
 		{"advice on a wrong name is about the options", "NotSyncedError.Advice", never("errors.Is(e.Err, discovery.ErrInvalidRef)")},
@@ -18,6 +17,7 @@ var ofStatus = []table{
 		{"Forbidden is not lasting", "Reason.Lasting", drop("ReasonForbidden")},
 	}},
 	{"status", "status", []mutant{
+		{"the evidence of an earlier time is the reason of a failed list", "Informer.hasEnded", always(`i.Verb == "" && i.Reason != ""`)},
 		{"the text of a status has the problem of a stopped informer twice", "Informer.String", always(`i.State != StateStopped`)},
 		{"the text of a status does not say what to do", "Informer.String", never(`advice != ""`)},
 		{"an answer of discovery is described as its failure", "Explanation.served", always("errors.Is(i.Err, discovery.ErrInconclusive)")},
