@@ -333,19 +333,29 @@ func TestFlips_ARestoreIsNotForgottenDuringAListThatHangs(t *testing.T) {
 		backup := w.cluster.Backup()
 		w.create("c")
 		w.expect("before", "add c red")
+		time.Sleep(time.Minute)
+		w.cluster.Intercept(failing("watch", errors.New("connection refused"), 0))
+		w.cluster.Restore(backup)
+		synctest.Wait()
 		var lists atomic.Int64
 		release := make(chan struct{})
-		w.restore(backup, func() {
-			w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
-				if req.Verb == "list" && req.Options.Limit != 1 && lists.Add(1) == 1 {
-					<-release
-				}
-				return nil
-			})
+		w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == "list" && req.Options.Limit != 1 && lists.Add(1) == 1 {
+				<-release
+			}
+			return nil
 		})
+		w.source.Retry()
+		synctest.Wait()
+		if n := lists.Load(); n != 1 {
+			t.Fatalf("%d lists after the restore; 1 expected, which hangs", n)
+		}
+		_, watches := w.requests()
 		w.miss()
-		time.Sleep(time.Minute) // a silent watch is compared later
-		w.expect("after the restore", "delete c red")
+		w.expect("after the restore", "delete c red") // a silent watch would be compared later
+		if _, now := w.requests(); now != watches+1 {
+			t.Errorf("%d watches after the restore; 1 expected, from the version of the list", now-watches)
+		}
 		close(release)
 		w.create("d")
 		w.expect("then", "add d red")
