@@ -132,11 +132,17 @@ func TestDrop_KeepsTheBookmarkThatEndsInitialEvents(t *testing.T) {
 	settings := Settings{Tables: NewTables(Own), Drop: dropAll([][]string{{"metadata"}, {"metadata", "annotations"}, {"spec"}})}
 	for name, spec := range map[string]string{"ordinary": `1`, "for client-go's decoder": strings.Repeat("[", 1100) + strings.Repeat("]", 1100)} {
 		object := `{"apiVersion":"g/v1","kind":"Widget","metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"resourceVersion":"7"},"spec":` + spec + `}`
-		got := streamed(t, Negotiated(stockSerializer(), settings), `{"type":"BOOKMARK","object":`+object+`}`)
-		if value, _, _ := unstructured.NestedString(got.Object, "metadata", "annotations", "k8s.io/initial-events-end"); value != "true" {
-			t.Errorf("%s: %v", name, got.Object["metadata"])
+		for _, event := range []string{
+			`{"type":"BOOKMARK","object":` + object + `}`,
+			`{"object":` + object + `,"type":"BOOKMARK"}`,
+			`{"type":"BOOKMARK","more":1,"object":` + object + `}`,
+		} {
+			got := streamed(t, Negotiated(stockSerializer(), settings), event)
+			if value, _, _ := unstructured.NestedString(got.Object, "metadata", "annotations", "k8s.io/initial-events-end"); value != "true" {
+				t.Errorf("%s: %.60s: %v", name, event, got.Object["metadata"])
+			}
 		}
-		got = streamed(t, Negotiated(stockSerializer(), settings), `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"Widget","metadata":{"annotations":{"a":"b"},"name":"x"},"spec":`+spec+`}}`)
+		got := streamed(t, Negotiated(stockSerializer(), settings), `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"Widget","metadata":{"annotations":{"a":"b"},"name":"x"},"spec":`+spec+`}}`)
 		if diff := cmp.Diff(map[string]any{"apiVersion": "g/v1", "kind": "Widget", "metadata": map[string]any{"name": "x"}}, got.Object); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -39,6 +39,9 @@ func (s *serializer) decode(data []byte, into runtime.Object) (runtime.Object, s
 	}
 	switch into := into.(type) {
 	case nil:
+		if s.settings.Drop != nil {
+			break // it may be of a bookmark, which keeps all fields if it ends initial events
+		}
 		if object, gvk, ok := s.object(data); ok && !typed[gvk.Kind] {
 			return &unstructured.Unstructured{Object: object}, gvk, true
 		}
