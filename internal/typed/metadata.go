@@ -45,7 +45,7 @@ func Metadata(client metadata.Interface, cfg *rest.Config, httpClient *http.Clie
 	cfg.GroupVersion = &schema.GroupVersion{}
 	cfg.APIPath = "/unused" // requests have absolute paths
 	inner := undecodable.Negotiated(cfg.NegotiatedSerializer)
-	c := &partial{Client: source.Metadata(client)}
+	c := &partial{Client: source.Metadata(client), of: decoder[*metav1.PartialObjectMetadata]{kindless: true}}
 	own := metaproto.Decoder{Tables: metaproto.NewTables(), Drop: metaproto.NewDrop(drop)}
 	shared := own
 	shared.Shared = true

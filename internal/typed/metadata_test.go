@@ -70,6 +70,7 @@ func TestMetadata_ListsAsClientGo(t *testing.T) {
 		"protobuf":      stubserver.Respond(200, "application/vnd.kubernetes.protobuf", string(encoded(t, list))),
 		"bad protobuf":  stubserver.Respond(200, "application/vnd.kubernetes.protobuf", "k8s\x00\x0a\xff"),
 		"whole objects": stubserver.JSON(stubserver.WidgetList(stubserver.SimilarWidget(1), stubserver.SimilarWidget(2))),
+		"without kinds": stubserver.JSON(`{"apiVersion":"v1","kind":"PodList","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a"}}]}`),
 		"refused":       stubserver.Respond(403, "application/json", stubserver.Refusal(403, "Forbidden")),
 		"no JSON":       stubserver.JSON(`{"kind":`),
 	} {

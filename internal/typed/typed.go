@@ -77,7 +77,7 @@ type requests struct {
 func New[T source.Object](s *Server, of gotype.Of[T], sharing wire.Sharing) (made source.Client, transformed *atomic.Bool, err error) {
 	cfg := dynamic.ConfigFor(s.config)
 	cfg.AcceptContentTypes, cfg.ContentType = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	decodes := decoder[T]{of, s.drop}
+	decodes := decoder[T]{Of: of, drop: s.drop}
 	stock := undecodable.Negotiated(negotiated[T]{cfg.NegotiatedSerializer, decodes})
 	cfg.GroupVersion = nil
 	cfg.APIPath = "/unused" // requests have absolute paths
@@ -173,7 +173,8 @@ func (c *direct[T]) IsWatchListSemanticsUnSupported() bool { return false }
 // decoder decodes JSON to T, without the fields of drop.
 type decoder[T source.Object] struct {
 	gotype.Of[T]
-	drop *wire.Drop
+	drop     *wire.Drop
+	kindless bool // objects without apiVersion and kind stay so
 }
 
 // list decodes the items of a list one by one.
@@ -197,14 +198,14 @@ func (of decoder[T]) list(data []byte) (*internalversion.List, error) {
 }
 
 // decode returns the object in data: a T, or an *undecodable.Object. An object without apiVersion and kind, as
-// in lists of built-in types, gets missing.
+// in lists of built-in types, gets missing, unless of is kindless.
 func (of decoder[T]) decode(data []byte, missing metav1.TypeMeta) source.Object {
 	object := of.Empty()
 	if err := gotype.Unmarshal(data, object); err != nil {
 		return undecodable.New(data, err)
 	}
 	of.drop.RemoveFrom(object)
-	if kind := object.GetObjectKind(); kind.GroupVersionKind().Empty() {
+	if kind := object.GetObjectKind(); !of.kindless && kind.GroupVersionKind().Empty() {
 		kind.SetGroupVersionKind(missing.GroupVersionKind())
 	}
 	return object

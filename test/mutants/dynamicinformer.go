@@ -221,6 +221,7 @@ var ofDynamicinformer = []table{
 		{"a typed list has no version", "decoder.list", drop("ListMeta: response.ListMeta")},
 		{"{} is a typed list", "decoder.list", never(`response.Kind == "" && response.Items == nil`)},
 		{"items of a typed list of built-in types have no kind", "decoder.decode", never("kind.GroupVersionKind().Empty()")},
+		{"metadata of items without a kind gets that of the list", "decoder.decode", always("!of.kindless")},
 		{"a response that is not a list is a list of metadata", "decoder.list", never(`response.Kind != "" && !isList`)},
 		{"a metadata client fails a list with a bad item", "partial.List", replace("jsonErr == nil", "jsonErr == nil && err != nil")},
 		{"a metadata client does not read lists of whole objects", "partial.List", replace("return items, nil", "return items, err")},
