@@ -320,10 +320,14 @@ func (m *machine) succeeded(now instant, version, uid string) {
 	m.stored = m.written
 	m.stored.version, m.stored.uid = version, uid
 	m.confirm()
-	if m.stored.identity == "" {
-		m.alone = len(m.peers) == 0
-		m.left = !m.alone
+	if m.released() {
+		m.left = len(m.peers) > 0 // otherwise a list shows whether a member has joined since the last one
 	}
+}
+
+// released reports whether the stored Lease says that the member has left, and no write can change that later.
+func (m *machine) released() bool {
+	return m.leaving && m.acked == m.written.write && m.draining.Empty() && m.stored.version != "" && m.stored.identity == ""
 }
 
 // removed is called when a request to release or delete a Lease has a response.
@@ -352,8 +356,11 @@ func (m *machine) failed(now instant, how failure, err error) {
 		m.sure = false
 	}
 	m.listDue = false // renew first
-	if is == remove || is == release {
+	switch {
+	case is == remove || is == release:
 		m.removed()
+	case is == list && m.released(): // it is not known whether there are other members
+		m.left = true
 	}
 	if how == conflict {
 		m.conflicts++
@@ -387,6 +394,11 @@ func (m *machine) listed(now instant, records []*record) {
 	own := m.merge(now, records)
 	if m.observeOwn(now, own); m.left || m.waitsForPredecessor() {
 		m.pollAt = now.mono + m.period()
+		return
+	}
+	if m.released() {
+		m.alone = len(m.peers) == 0
+		m.left = !m.alone
 		return
 	}
 	m.assign()

@@ -370,6 +370,8 @@ func TestMachine_LastMemberDeletesItsLease(t *testing.T) {
 	r.letGo(r.grant.generation)
 	r.sends(update)
 	r.answer(0)
+	r.sends(list)
+	r.answer(0)
 	if w := r.sends(remove); w.record.name != "group-me" || w.record.version != r.stored("group-me").version {
 		t.Errorf("deletes %+v", w.record)
 	}

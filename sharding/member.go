@@ -459,8 +459,8 @@ func (m *Member) abandoned(cause error) error {
 	m.machine.left = true
 	m.machine.reason = ReasonLeft
 	m.publishLocked()
-	if m.machine.stored.version == "" && m.machine.acked == 0 && m.machine.written.write == 0 {
-		return nil // there is no Lease
+	if m.machine.released() || m.machine.stored.version == "" && m.machine.acked == 0 && m.machine.written.write == 0 {
+		return nil // the Lease says so, or there is none
 	}
 	return &LeaveError{Lease: m.machine.name, WaitsFor: m.waitsForLocked(), Err: errors.Join(cause, m.machine.err)}
 }
