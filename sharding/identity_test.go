@@ -137,6 +137,30 @@ func TestMachine_IsReplaced(t *testing.T) {
 	}
 }
 
+// A process with the identity joins, and is killed after it has renewed the Lease while the next one waits.
+func TestMachine_PredecessorIsKilledAfterRenewals(t *testing.T) {
+	r := newRig(t, predecessor())
+	r.sends(list)
+	r.answer(0)
+	for range 4 {
+		r.store(predecessor())
+		r.sends(list)
+		r.answer(0)
+	}
+	killed := r.now
+	for r.waitsForPredecessor() {
+		r.sends(list)
+		if r.answer(0); r.left {
+			t.Fatalf("it has ended with %q, %v after the last renewal", r.reason, r.now-killed)
+		}
+	}
+	if waited := r.now - killed; waited < usual.lease+usual.skew || waited > usual.lease+usual.skew+usual.retry {
+		t.Errorf("waited %v", waited)
+	}
+	r.atOnce(update, list)
+	r.owns(allSlots())
+}
+
 // The Lease of another process is left as it is.
 func TestMachine_LeavesWhileAnotherProcessHasItsLease(t *testing.T) {
 	r := replaced(t, predecessor())

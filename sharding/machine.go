@@ -523,19 +523,21 @@ func (m *machine) observeOwn(now instant, own *record) {
 }
 
 // takeOver waits until the Lease of another process with the same identity expires, as that of a process
-// that was killed does. Until then the member writes nothing. If the other process runs, it renews the Lease, and the member ends.
+// that was killed does. Until then the member writes nothing. If the other process runs, it goes on to renew the Lease, and the member ends. One
+// that renewed it only in the first term may have been killed meanwhile.
 func (m *machine) takeOver(now instant, own *record) {
 	if m.predecessor == nil {
 		m.predecessor = &peer{}
 	}
 	first := m.predecessor.record == nil
-	if m.observe(now, m.predecessor, own) && !first {
+	renewed := m.observe(now, m.predecessor, own) && !first
+	if renewed {
 		m.renewals++
 	}
 	switch {
 	case !m.predecessor.counts():
 		m.stored, m.seat, m.yields = *own, own.seat, true
-	case m.renewals > 1 && now.mono-m.joined >= m.lease+m.skew: // the last request of a killed process may be late, but not two
+	case renewed && m.renewals > 1 && now.mono-m.joined >= m.lease+m.skew: // the last request of a killed process may be late, but not two
 		m.left, m.inUse = true, true
 		m.reason = ReasonIdentityInUse
 	default:

@@ -96,6 +96,7 @@ var ofSharding = []table{
 		{"a lost takeover waits for the predecessor again", "machine.takeOver", replace("m.stored, m.seat, m.yields = *own, own.seat, true", "m.stored, m.seat, m.yields, m.predecessor = *own, own.seat, true, nil")},
 		{"a late write of a killed process is a process", "machine.takeOver", replace("m.renewals > 1", "m.renewals > 0")},
 		{"a predecessor may renew for ever", "machine.takeOver", never("m.renewals > 1")},
+		{"a process that renewed its Lease and was killed runs", "machine.takeOver", always("renewed && m.renewals > 1")},
 		{"two processes that overlap are an error at once", "machine.takeOver", always("now.mono-m.joined >= m.lease+m.skew")},
 		// Leaving.
 		{"a member that leaves keeps its slots", "machine.leave", drop("m.setGrant(Slots{})")},
