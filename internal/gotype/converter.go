@@ -72,8 +72,10 @@ func (c *Converter[T]) Decode(from Source, content func() map[string]any) (T, er
 // an integer beyond int64 in an integer field: unstructured content has only a float64 near it.
 //
 // apimachinery's converter is fast and does not check ranges: it would cut 1<<32 to an int32 of zero. Nor does it call the methods
-// by which strings, numbers and keys of maps decode themselves. So content with a number that does not fit each integer
-// field of T, and all content of a T with such a method, is converted through JSON.
+// by which strings, numbers and keys of maps decode themselves, or pass a null to the method of a struct. So content with a number that does
+// not fit each integer field of T, or with a null that is not zero for each such struct of T, and all content of a T with another
+// such method, is converted through JSON. As with apimachinery's converter, a float without a fraction fits an integer field:
+// content that a program has decoded from YAML, or that a transform has computed, may have no other numbers.
 func (c *Converter[T]) Convert(content map[string]any) (T, error) {
 	if !c.fast.never && c.fast.fit(content) {
 		to := c.of.Empty()
@@ -114,6 +116,7 @@ func recovered(decode func() error) (err error) {
 // limits says which content apimachinery's converter converts as the JSON decoder does.
 type limits struct {
 	min, max int64 // the range of integers
+	nulls    bool  // a null is another value than zero
 	never    bool
 }
 
@@ -125,14 +128,16 @@ func (l *limits) narrow(t reflect.Type, seen map[reflect.Type]bool) {
 	}
 	seen[t] = true
 	if itself, called := decodesItself(t); itself {
-		l.never = l.never || !called
+		l.leave(t, called)
 		return
 	}
 	switch t.Kind() {
 	case reflect.Map:
 		l.narrow(t.Key(), seen)
 		l.narrow(t.Elem(), seen)
-	case reflect.Pointer, reflect.Slice, reflect.Array:
+	case reflect.Pointer:
+		l.narrowPointer(t.Elem(), seen)
+	case reflect.Slice, reflect.Array:
 		l.narrow(t.Elem(), seen)
 	case reflect.Struct:
 		for field := range t.Fields() {
@@ -152,6 +157,21 @@ func (l *limits) narrow(t reflect.Type, seen map[reflect.Type]bool) {
 	}
 }
 
+// leave is narrow for a type that decodes itself.
+func (l *limits) leave(t reflect.Type, called bool) {
+	l.never = l.never || !called
+	l.nulls = l.nulls || called && !zeroForNull(t)
+}
+
+// narrowPointer narrows l for a pointer to a t. With a null, it is nil.
+func (l *limits) narrowPointer(t reflect.Type, seen map[reflect.Type]bool) {
+	if itself, called := decodesItself(t); itself {
+		l.never = l.never || !called
+		return
+	}
+	l.narrow(t, seen)
+}
+
 // decodesItself reports whether the JSON decoder leaves t to a method of t, and whether apimachinery's converter calls it too.
 func decodesItself(t reflect.Type) (itself, called bool) {
 	to := reflect.PointerTo(t)
@@ -164,11 +184,20 @@ func decodesItself(t reflect.Type) (itself, called bool) {
 	return false, false
 }
 
-// fit reports whether all numbers in value are in the range. It reports false for a value of a type that
+// zeroForNull reports whether a type that decodes itself from JSON stays zero with a null. apimachinery's converter does not pass it a null.
+func zeroForNull(t reflect.Type) bool {
+	v := reflect.New(t)
+	err := recovered(func() error { return v.Interface().(json.Unmarshaler).UnmarshalJSON([]byte("null")) })
+	return err == nil && v.Elem().IsZero()
+}
+
+// fit reports whether all numbers in value are in the range, and nulls are zero. It reports false for a value of a type that
 // JSON does not have.
 func (l *limits) fit(value any) bool {
 	switch value := value.(type) {
-	case nil, string, bool:
+	case nil:
+		return !l.nulls
+	case string, bool:
 		return true
 	case int64:
 		return l.min <= value && value <= l.max

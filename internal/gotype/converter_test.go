@@ -85,6 +85,7 @@ func TestConverter_ConvertsAsTheJSONDecoder(t *testing.T) {
 	testAsJSON[keepsJSON](t, []string{`{"raw":null}`, `{"raw":{"a":[1,null]}}`, `{}`})
 	testAsJSON[keepsDigits](t, []string{`{"number":"abc"}`, `{"number":"1.50"}`, `{"number":1}`})
 	testAsJSON[quoted](t, []string{`{"number":"3"}`, `{"number":3}`})
+	testAsJSON[decodesNull](t, []string{`{"value":null}`, `{"list":[null,1]}`, `{"of":{"a":null}}`, `{"pointer":null}`, `{}`})
 	testAsJSON[inlined](t, []string{`{}`, `{"paused":true}`, `{"paused":null}`})
 }
 
@@ -152,6 +153,14 @@ func (b *textBytes) UnmarshalText(data []byte) error {
 	return refuse(string(data))
 }
 
+// optional has another value for null than for a field that is not there.
+type optional struct{ Set, Null bool }
+
+func (o *optional) UnmarshalJSON(data []byte) error {
+	o.Set, o.Null = true, string(data) == "null"
+	return nil
+}
+
 func refuse(text string) error {
 	if text == "bad" {
 		return errors.New("the text is bad")
@@ -197,6 +206,13 @@ type (
 		object `json:",inline"`
 		Number int64 `json:"number,string"`
 	}
+	decodesNull struct {
+		object  `json:",inline"`
+		Value   optional            `json:"value"`
+		List    []optional          `json:"list"`
+		Of      map[string]optional `json:"of"`
+		Pointer *optional           `json:"pointer"`
+	}
 	inlined struct {
 		object  `json:",inline"`
 		*Common `json:",inline"`
@@ -218,7 +234,7 @@ type usual struct {
 
 // The fast converter takes parts of the content, and the JSON decoder does not.
 func TestConverter_UsualTypesAreConvertedWithoutJSON(t *testing.T) {
-	content := contentOf(t, `{"any":{"a":1},"limits":{"cpu":"500m"},"raw":{"b":2},"wait":"3s"}`)
+	content := contentOf(t, `{"any":{"a":1},"limits":{"cpu":"500m","memory":null},"raw":{"b":2},"wait":"3s","at":null,"port":null,"metadata":{"creationTimestamp":null}}`)
 	got, err := gotype.NewConverter[*usual]().Convert(content)
 	if err != nil || got.Limits["cpu"] != resource.MustParse("500m") || string(got.Raw.Raw) != `{"b":2}` || got.Wait.Seconds() != 3 {
 		t.Fatalf("%+v, %v", got, err)
@@ -283,6 +299,11 @@ func TestConverter_ConvertsNumbersOfATransform(t *testing.T) {
 	got, err := gotype.NewConverter[*narrow]().Convert(map[string]any{"sequence": 7, "count": int32(8), "unsigned": uint64(math.MaxUint64)})
 	if err != nil || got.Sequence != 7 || got.Count != 8 || got.Unsigned != math.MaxUint64 {
 		t.Errorf("%+v, %v", got, err)
+	}
+	for _, content := range []map[string]any{{"sequence": 3.0, "count": 3.0}, {"sequence": 3.0, "count": 3.0, "unsigned": uint64(0)}} { // the second one through JSON
+		if got, err := gotype.NewConverter[*narrow]().Convert(content); err != nil || got.Sequence != 3 || got.Count != 3 {
+			t.Errorf("%v: %+v, %v", content, got, err)
+		}
 	}
 	if got, err := gotype.NewConverter[*narrow]().Convert(map[string]any{"count": int64(1) << 40}); err == nil {
 		t.Errorf("an int64 beyond int32: %+v", got)
