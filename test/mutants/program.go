@@ -136,11 +136,12 @@ func (p program) run(ctx context.Context, m mutant) (r result, silence time.Dura
 	}
 	err = cmd.Wait()
 	_, exited := errors.AsType[*exec.ExitError](err)
+	fails := failed || exited && ctx.Err() == nil
 	switch {
-	case err == nil:
-	case failed && p.dir == ofModel && violation == "":
+	case fails && p.dir == ofModel && violation == "":
 		r.err = fmt.Errorf("%s fails without a violation", last)
-	case failed, exited && ctx.Err() == nil:
+	case err == nil:
+	case fails:
 		r.killer = last + violation
 	case errors.Is(context.Cause(ctx), errTimeout):
 		r.timedOut = last

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,13 +61,20 @@ func TestProgram_ATimeoutIsNoFailure(t *testing.T) {
 // A test of the churn model may fail for other reasons than those that the model finds.
 func TestProgram_OnlyAViolationOfTheModelKills(t *testing.T) {
 	t.Chdir(root)
-	for name, test := range map[string]struct{ printed, killer string }{
-		"a violation": {"    churn_test.go:9: seed 3:\n        unique: h1: one\n", "TestChurn: unique: h1: one"},
-		"an error":    {"    churn_test.go:9: the server does not start\n", ""},
+	const failed = "--- FAIL: TestChurn (1s)\n"
+	for name, test := range map[string]struct {
+		printed string
+		code    int
+		killer  string
+	}{
+		"a violation":               {"    churn_test.go:9: seed 3:\n        unique: h1: one\n" + failed, 1, "TestChurn: unique: h1: one"},
+		"an error":                  {"    churn_test.go:9: the server does not start\n" + failed, 1, ""},
+		"a panic":                   {"panic: x\n", 2, ""},
+		"a goroutine after the end": {"--- PASS: TestChurn (1s)\nPASS\ngoleak: found a goroutine\n", 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := program{path: filepath.Join(t.TempDir(), "tests"), dir: ofModel, patience: time.Minute}
-			script := "#!/bin/sh\ncat <<END\n=== RUN   TestChurn\n" + test.printed + "--- FAIL: TestChurn (1s)\nEND\nexit 1\n"
+			script := fmt.Sprintf("#!/bin/sh\ncat <<END\n=== RUN   TestChurn\n%sEND\nexit %d\n", test.printed, test.code)
 			if err := os.WriteFile(p.path, []byte(script), 0o700); err != nil {
 				t.Fatal(err)
 			}
