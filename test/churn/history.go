@@ -22,6 +22,9 @@ const (
 	Moved   EventKind = "move"
 )
 
+// begins is the time, at most, between the beginning of a call of a handler and its record.
+const begins = 2 * time.Second
+
 // Event is one call of a handler.
 type Event struct {
 	Kind    EventKind
@@ -85,7 +88,7 @@ func (r *Recorder) record(e Event) {
 	r.mu.Lock()
 	r.events = append(r.events, e)
 	switch {
-	case r.removed && r.running > 0:
+	case r.removed && r.running > 0 && e.At.Before(r.until.Add(begins)):
 		r.running--
 	case r.removed:
 		r.late = append(r.late, e)
@@ -104,7 +107,7 @@ func (r *Recorder) record(e Event) {
 }
 
 // Removed records that the handler was removed: calls after that are violations. Running is the number of calls that may have begun
-// before, and have not been recorded yet: 1 if a call may be in progress, and 0 after the informer has ended. While a call that was recorded is in
+// before, and are recorded within two seconds: 1 if a call may be in progress, and 0 after the informer has ended. While a call that was recorded is in
 // progress, there is no other, and Removed takes 0. A second call of Removed has an effect only with a smaller number.
 func (r *Recorder) Removed(running int) {
 	r.mu.Lock()

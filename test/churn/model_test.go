@@ -163,6 +163,11 @@ func TestCheckHistory(t *testing.T) {
 		{"an object of another namespace is added", inA, func(r *Recorder) { r.OnAdd(s.y(), true) }, []Invariant{Selection}},
 		{"a removed handler is called", all, func(r *Recorder) { r.Removed(1); r.OnAdd(s.x(1), true); r.OnUpdate(s.x(1), s.x(2)) }, []Invariant{CalledAfterRemoval}},
 		{"a removed handler finishes its call", all, func(r *Recorder) { r.Removed(1); r.OnAdd(s.x(1), true) }, nil},
+		{"a removed handler begins a call late", all, func(r *Recorder) {
+			r.Removed(1)
+			r.until = r.until.Add(-begins)
+			r.OnAdd(s.x(1), true)
+		}, []Invariant{CalledAfterRemoval}},
 		{"a handler is called after its last call", all, func(r *Recorder) { r.Removed(1); r.Removed(0); r.OnAdd(s.x(1), true) }, []Invariant{CalledAfterRemoval}},
 		{"an event is not an object", all, func(r *Recorder) { r.OnAdd("text", true) }, []Invariant{Atomic}},
 		{"the transform was not called", View{Name: "h", Type: "t1", Form: Transformed}, func(r *Recorder) { r.OnAdd(s.x(1), true) }, []Invariant{Atomic}},
