@@ -14,15 +14,19 @@ import (
 )
 
 // bodyReader is the response of one request. With frame, it calls frame for each frame of the body, which is a line, or what follows its
-// length in four bytes; otherwise it keeps the body.
+// length in four bytes; otherwise it keeps the body. Frame and passing are called before what is written is passed on.
 type bodyReader struct {
 	http.ResponseWriter
-	frame func(data []byte)
-	body  []byte
+	frame   func(data []byte)
+	passing func() // nil: nothing
+	body    []byte
 }
 
 // Write implements [http.ResponseWriter].
 func (b *bodyReader) Write(p []byte) (int, error) {
+	if b.passing != nil {
+		b.passing()
+	}
 	b.body = append(b.body, p...)
 	cut := cutLine
 	if strings.Contains(b.Header().Get("Content-Type"), "protobuf") {
@@ -61,6 +65,7 @@ type streamEvent struct {
 	kind    string
 	uid     types.UID
 	version string
+	ends    bool // the initial events
 }
 
 // eventTypes are the types of frames that are no errors.
@@ -78,9 +83,10 @@ var metadataOnly = func() runtime.Decoder {
 
 // metadata is the part of an object or a list that the model reads.
 type metadata struct {
-	UID             types.UID `json:"uid"`
-	ResourceVersion string    `json:"resourceVersion"`
-	Continue        string    `json:"continue"`
+	UID             types.UID         `json:"uid"`
+	ResourceVersion string            `json:"resourceVersion"`
+	Continue        string            `json:"continue"`
+	Annotations     map[string]string `json:"annotations"`
 }
 
 // readEvent reads a frame of a watch, in JSON or protobuf.
@@ -93,7 +99,8 @@ func readEvent(frame []byte) (streamEvent, error) {
 	}
 	if len(frame) > 0 && frame[0] == '{' {
 		err := json.Unmarshal(frame, &event)
-		return streamEvent{event.Type, event.Object.Metadata.UID, event.Object.Metadata.ResourceVersion}, err
+		of := event.Object.Metadata
+		return streamEvent{event.Type, of.UID, of.ResourceVersion, endsInitial(of.Annotations)}, err
 	}
 	var message metav1.WatchEvent
 	if err := message.Unmarshal(frame); err != nil {
@@ -102,9 +109,14 @@ func readEvent(frame []byte) (streamEvent, error) {
 	object, _, err := metadataOnly.Decode(message.Object.Raw, nil, nil)
 	seen := streamEvent{kind: message.Type}
 	if of, is := object.(*metav1.PartialObjectMetadata); is {
-		seen.uid, seen.version = of.UID, of.ResourceVersion
+		seen.uid, seen.version, seen.ends = of.UID, of.ResourceVersion, endsInitial(of.Annotations)
 	}
 	return seen, err
+}
+
+// endsInitial reports whether annotations are those of the bookmark after the initial events of a watch.
+func endsInitial(annotations map[string]string) bool {
+	return annotations[metav1.InitialEventsAnnotationKey] == "true"
 }
 
 // readList returns the version of a list in JSON or protobuf, and whether it is complete or its last page.

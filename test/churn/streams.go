@@ -27,7 +27,7 @@ type streams struct {
 
 	mu      sync.Mutex
 	got     map[place]map[string]bool // the versions of lists, events and bookmarks
-	listed  map[string]int            // lists, watches that began with the objects, and frames that a fault may have changed, by resource
+	listed  map[string]int            // beginnings and parts of lists and of initial events, and frames that a fault may have changed, by resource
 	watches []*stream
 }
 
@@ -43,6 +43,7 @@ type stream struct {
 	place
 	query      string
 	from       string // the version at which it began; empty if it began with the objects
+	initial    bool   // its initial events have not ended: it is a list
 	aggregated bool   // the aggregated server has served it
 	garbled    bool
 	events     []streamEvent
@@ -57,7 +58,8 @@ func newStreams() *streams {
 	return &streams{got: map[place]map[string]bool{}, listed: map[string]int{}}
 }
 
-// lists returns a number that changes when the subject lists a resource, or a fault may change a frame of its watches.
+// lists returns a number that changes when the subject begins to list a resource, when it gets a part of a list, which it may have asked for
+// before, and when a fault may change a frame of its watches.
 func (s *streams) lists(resource string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,6 +79,7 @@ func (s *streams) record(next http.Handler) http.Handler {
 		reader := &bodyReader{ResponseWriter: w}
 		if req.Verb == "list" {
 			s.count(req)
+			reader.passing = func() { s.count(req) }
 			defer func() { s.list(placeOf(req), reader.body) }()
 		} else {
 			reader.frame = s.watch(req, w.Header())
@@ -85,7 +88,7 @@ func (s *streams) record(next http.Handler) http.Handler {
 	})
 }
 
-// count counts a list, unless it is for one object: such a list shows the version of the server, or that the type is served, and no subject takes
+// count counts the beginning or a part of a list, unless it is for one object: such a list shows the version of the server, or that the type is served, and no subject takes
 // objects from it.
 func (s *streams) count(list faultproxy.Request) {
 	if queryOf(list).Get("limit") == "1" {
@@ -158,7 +161,7 @@ func (s *streams) watch(req faultproxy.Request, header http.Header) func(frame [
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watches = append(s.watches, w)
-	if w.from == "" || w.from == "0" {
+	if w.initial = w.from == "" || w.from == "0"; w.initial {
 		s.listed[w.resource]++
 	}
 	return func(frame []byte) {
@@ -175,9 +178,10 @@ func (s *streams) watch(req faultproxy.Request, header http.Header) func(frame [
 		defer s.mu.Unlock()
 		w.aggregated = header.Get(frontHeader) != ""
 		w.garbled = w.garbled || garbles || err != nil
-		if garbles {
+		if garbles || w.initial {
 			s.listed[w.resource]++
 		}
+		w.initial = w.initial && !e.ends
 		if slices.Contains(eventTypes, e.kind) { // and no error
 			w.events = append(w.events, e)
 			s.gotLocked(w.place, e.version)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,6 +104,59 @@ func encoded(t *testing.T, kind string, object runtime.Object) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// A list that is in progress at rest may have what is written after that.
+func TestStreams_TheTimeAfterAListInProgressIsNotCalm(t *testing.T) {
+	const (
+		initial = "watch=1&sendInitialEvents=true&resourceVersion="
+		x       = `{"type":"ADDED","object":{"metadata":{"uid":"x1","resourceVersion":"1"}}}` + "\n"
+		y       = `{"type":"ADDED","object":{"metadata":{"uid":"y1","resourceVersion":"4"}}}` + "\n"
+		end     = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}}}` + "\n"
+		list    = `{"metadata":{"resourceVersion":"7"},"items":[]}`
+	)
+	for _, tc := range []struct {
+		name, query   string
+		before, after string // what the server sends before and after the time at rest
+		calm          bool
+	}{
+		{"a list without a response", "", "", list, false},
+		{"a list", "", list[:20], list[20:], false},
+		{"a list for the version", "limit=1", "", list, true},
+		{"initial events", initial, x, y, false},
+		{"the end of initial events", initial, x, end, false},
+		{"events after the initial ones", initial, x + end, y, true},
+		{"initial events without an end", "watch=1&resourceVersion=0", x, y, false},
+		{"a watch", "watch=1&resourceVersion=1", x, y, true},
+	} {
+		for contentType, encode := range map[string]func(t *testing.T, lines string) string{
+			"application/json": func(_ *testing.T, lines string) string { return lines },
+			"application/vnd.kubernetes.protobuf;stream=watch": inProtobuf,
+		} {
+			t.Run(tc.name+" in "+contentType, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s, atRest := newStreams(), make(chan struct{})
+					s.world, s.garbles = newWorld("example.com"), func() bool { return false }
+					s.world.defined("t1", Incarnation{UID: "first", Namespaced: true, Served: allVersions})
+					handler := s.record(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+						w.Header().Set("Content-Type", contentType)
+						_, _ = w.Write([]byte(encode(t, tc.before)))
+						<-atRest
+						_, _ = w.Write([]byte(encode(t, tc.after)))
+					}))
+					go handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis/example.com/v1/t1s?"+tc.query, nil))
+					synctest.Wait()
+					s.world.rested(time.Now(), s.lists)
+					close(atRest)
+					synctest.Wait()
+					s.world.rested(time.Now(), s.lists)
+					if calm := len(s.world.types["t1"].calm) > 0; calm != tc.calm {
+						t.Errorf("the time is calm: %v, want %v", calm, tc.calm)
+					}
+				})
+			})
+		}
+	}
 }
 
 func TestStreams_AWatchBeginsWhereTheClientIs(t *testing.T) {

@@ -63,7 +63,7 @@ type inventory struct {
 func nothing() inventory { return inventory{-1, map[string]types.UID{}} }
 
 // atRest is a time at which a subject had all objects of a type, and the number of states that each object then had. Lists changes when the
-// subject lists the type.
+// subject lists the type, or gets a part of a list of it.
 type atRest struct {
 	at          time.Time // zero: there was none, or the subject could not list all objects
 	lists       int
@@ -488,7 +488,7 @@ func (w *World) restored(begun time.Time) {
 
 // rested records that the subject was at rest: it has noticed all restores of etcd, and all CRDs that it was shown. Of a type that it could not
 // list in some version or namespace, it may have earlier objects, and notice a restore later. Lists returns a number that changes when the subject
-// lists a resource.
+// lists a resource, or gets a part of a list of it.
 func (w *World) rested(at time.Time, lists func(resource string) int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
