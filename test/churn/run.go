@@ -375,12 +375,18 @@ func (r *run) alternate(ctx context.Context, period int) {
 func (r *run) settle(ctx context.Context) ([]Violation, error) {
 	// A fault concerns only what the faults before it pass on: a permission that was revoked later is not that of the second server.
 	forbids := slices.ContainsFunc(slices.Collect(maps.Keys(r.faults.active)), isPermission)
+	begun, healed := time.Now(), false
 	for name := range r.faults.active {
 		if !isPermission(name) && (name != alternation || forbids) {
 			r.faults.Heal(name)
+			healed = true
 		}
 	}
-	begun := time.Now()
+	if healed { // watches whose connections break count as open for a moment
+		if err := wait(ctx, 20*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
 	for next := begun.Add(r.Unaided); ; {
 		if now := time.Now(); !now.Before(next) {
 			r.writer.serving().confirm(ctx)

@@ -218,6 +218,38 @@ func TestRun_ServersAlternateAtRest(t *testing.T) {
 	}
 }
 
+// timing is a subject that records when its operations end, and when it must be at rest.
+type timing struct {
+	plain
+	done, asked time.Time
+}
+
+func (s *timing) Do(context.Context, churn.Op) error {
+	s.done, s.asked = time.Now(), time.Time{}
+	return nil
+}
+
+func (s *timing) AtRest(context.Context) []churn.Violation {
+	if s.asked.IsZero() {
+		s.asked = time.Now()
+	}
+	return nil
+}
+
+// A connection that breaks because its fault ends counts as open for a moment.
+func TestRun_NoRestRightAfterTheEndOfAFault(t *testing.T) {
+	t.Parallel()
+	subject := &timing{plain: plain{end: func() {}}}
+	cfg := churn.Config{Servers: []*rest.Config{serve(t)}, Subject: func(context.Context, churn.Environment) (churn.Subject, error) { return subject, nil }}
+	script := churn.Script{churn.NewOp(churn.Fault, []string{"f1", "t1"}, "kind", "hang"), churn.NewOp(churn.Retry, []string{"l1"}), churn.NewOp(churn.Settle, nil)}
+	if result, err := churn.Run(t.Context(), cfg, script); err != nil || result.Failed() {
+		t.Errorf("%v\n%v", err, result)
+	}
+	if after := subject.asked.Sub(subject.done); after < 20*time.Millisecond {
+		t.Errorf("the subject is asked %v after the last operation", after)
+	}
+}
+
 // observing is a subject that records during each operation whether discovery fails.
 type observing struct {
 	plain
