@@ -196,7 +196,7 @@ func (s *subject) with(l *lease, op churn.Op) error {
 	case op.Verb == churn.Handle:
 		return s.handle(l, op)
 	case op.Verb == churn.Unhandle:
-		s.unhandle(l, op.Arg("handler"), 1)
+		s.unhandle(l, op.Arg("handler"), s.handlersOf(l)[op.Arg("handler")], 1)
 	case op.Verb == churn.Block, op.Verb == churn.Unblock:
 		s.block(l, op)
 	case op.Verb == churn.Retry:
@@ -477,7 +477,7 @@ func (s *subject) within(l *lease, name string, h *handler, does string) {
 	switch does {
 	case "remove":
 		<-h.registered
-		s.unhandle(l, name, 0)
+		s.unhandle(l, name, h, 0)
 	case "release":
 		s.forget(l)
 		l.end()
@@ -498,13 +498,15 @@ func (s *subject) within(l *lease, name string, h *handler, does string) {
 	}
 }
 
-// unhandle removes a handler. Running is the number of its calls that may be running.
-func (s *subject) unhandle(l *lease, name string, running int) {
+// unhandle removes the handler with a name, unless another one has the name. Running is the number of its calls that may be running.
+func (s *subject) unhandle(l *lease, name string, h *handler, running int) {
 	s.mu.Lock()
-	h := l.handlers[name]
-	delete(l.handlers, name)
+	is := h != nil && l.handlers[name] == h
+	if is {
+		delete(l.handlers, name)
+	}
 	s.mu.Unlock()
-	if h == nil || h.registration == nil {
+	if !is || h.registration == nil {
 		return
 	}
 	h.end()

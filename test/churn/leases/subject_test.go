@@ -193,6 +193,17 @@ func TestComparison_ReportsPanics(t *testing.T) {
 	}
 }
 
+// Another handler may have the name when a call of a handler removes it.
+func TestSubject_AHandlerRemovesOnlyItself(t *testing.T) {
+	one, other := &handler{registered: make(chan struct{})}, &handler{}
+	close(one.registered)
+	s, l := &subject{}, &lease{handlers: map[string]*handler{"h1": other}}
+	s.within(l, "h1", one, "remove")
+	if l.handlers["h1"] != other {
+		t.Error("the other handler is removed")
+	}
+}
+
 // An informer that says it is synced, and is not, must be found.
 func TestIsWaiting_NotIfSynced(t *testing.T) {
 	for want, informers := range map[bool][]status.Informer{
