@@ -21,6 +21,8 @@ var ofChurn = []table{
 		{"churn: each watch of a set begins at its smallest version", "child.watch", replace("optionsFrom(c.opts, c.version)", "optionsFrom(c.opts, c.known.upTo())")},
 		{"churn: KeepCache does not keep the objects of a type that is gone", "resumableWatch.settle", drop("s.cfg.KeepCache")},
 		{"churn: the watch of a namespace that has left the set stays", "merged.remove", drop("c.cancel() \n <-c.ended")},
+		{"churn: no watch follows one that has ended", "resumableWatch.closed", before("s.endVersionless()",
+			"if p.wanted && p.broken == nil && !p.receded { _, changed := s.available.Current(); _ = s.awaitChange(ctx, changed, nil) }")},
 		{"churn: objects with equal versions are not compared after a restore", "resumableWatch.give", never("content.rewound")},
 	}},
 	{"internal/handlers", ofModel, []mutant{

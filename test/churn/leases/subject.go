@@ -576,7 +576,8 @@ func (s *subject) AtRest(ctx context.Context) []churn.Violation {
 	for _, f := range s.allFollowing() {
 		found = append(found, s.followingAtRest(ctx, f)...)
 	}
-	return append(found, excess(s.open(), s.watched())...)
+	open, wanted := s.open(), s.watched()
+	return append(append(found, excess(open, wanted)...), deficit(open, wanted)...)
 }
 
 // atRest compares a lease with the model.
