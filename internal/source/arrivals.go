@@ -228,6 +228,7 @@ func (g *gate) pause(ctx context.Context, pace *pace, t Type, n news) bool {
 // awaitLists is awaitRoom for the lists of t that fill the cache.
 func (g *gate) awaitLists(ctx context.Context, t Type, n news, retry <-chan struct{}) bool {
 	if g.known.filledWith(t) {
+		g.retryRefused(t, retry)
 		return true
 	}
 	g.account.Begins(t.Generation)
@@ -237,6 +238,15 @@ func (g *gate) awaitLists(ctx context.Context, t Type, n news, retry <-chan stru
 	}
 	names, replaced := set.Current()
 	return g.awaitRoom(ctx, true, names, replaced, n, retry)
+}
+
+// retryRefused lets the lists of single namespaces begin again that were refused, if retry is closed. They are part of a list of all namespaces
+// that does not wait for room.
+func (g *gate) retryRefused(t Type, retry <-chan struct{}) {
+	if set := g.set(t); set != nil && isClosed(retry) {
+		names, _ := set.Current()
+		g.account.Retry(names...)
+	}
 }
 
 // dropCommon drops what objects of a list have in common that has failed.

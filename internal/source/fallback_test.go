@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -9,23 +10,24 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gvrkit/gvrkit/internal/budget"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/sharding"
 )
 
-// fallenBack is an informer on all namespaces of which ns is in the set of those that are allowed. Then its requests are forbidden, in all
-// namespaces. Allow allows those in ns.
-func fallenBack(t *testing.T, modify func(*source.Config)) (w *testInformer, shard *testShard, allow func()) {
+// fallenBack is an informer on all namespaces of which ns, which has n objects, is in the set of those that are allowed. Then its requests are
+// forbidden, in all namespaces. Allow allows those in ns.
+func fallenBack(t *testing.T, n int, modify func(*source.Config)) (w *testInformer, shard *testShard, allow func()) {
 	t.Helper()
-	w, shard = sharded(t, part(0, 1), 4, func(cfg *source.Config) {
+	w, shard = sharded(t, part(0, 1), n, func(cfg *source.Config) {
 		cfg.Namespaces = source.NewNamespaces("ns").Allowed(true)
 		modify(cfg)
 	})
 	create(t, w.cluster, "vanished", "x", "red")
 	synctest.Wait()
-	if got := len(w.keys()); got != 5 {
-		t.Fatalf("%d objects, want 5", got)
+	if got := len(w.keys()); got != n+1 {
+		t.Fatalf("%d objects, want %d", got, n+1)
 	}
 	var allowed atomic.Bool
 	w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
@@ -44,7 +46,7 @@ func fallenBack(t *testing.T, modify func(*source.Config)) (w *testInformer, sha
 
 func TestNamespaces_AllAreForbiddenAtAFallBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, _, allow := fallenBack(t, func(cfg *source.Config) { cfg.Shard = nil })
+		w, _, allow := fallenBack(t, 4, func(cfg *source.Config) { cfg.Shard = nil })
 		if got := len(w.keys()); got != 5 {
 			t.Errorf("%d objects while all is forbidden, want 5", got)
 		}
@@ -59,11 +61,30 @@ func TestNamespaces_AllAreForbiddenAtAFallBack(t *testing.T) {
 // The slots of another process leave at once.
 func TestNamespaces_LostSlotsLeaveAfterAFallBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, shard, _ := fallenBack(t, func(*source.Config) {})
+		w, shard, _ := fallenBack(t, 4, func(*source.Config) {})
 		shard.set(sharding.Slots{})
 		synctest.Wait()
 		if got := w.keys(); len(got) != 0 {
 			t.Errorf("the store has %v", got)
 		}
 	})
+}
+
+// The cache has the objects of the list after a fall-back already: a memory budget does not refuse it.
+func TestNamespaces_AFallBackIsNotRefused(t *testing.T) {
+	limit := int64(1 << 40)
+	for range 2 { // the first time shows the size of the cache
+		synctest.Test(t, func(t *testing.T) {
+			memory := budget.New(limit)
+			w, _, allow := fallenBack(t, 200, func(cfg *source.Config) { cfg.Shard, cfg.Budget = nil, memory })
+			limit = memory.Status().Caches * 3 / 2
+			w.create("new")
+			allow()
+			w.source.Retry()
+			time.Sleep(time.Minute)
+			if got := w.keys(); !slices.Contains(got, "ns/new") || len(got) != 201 {
+				t.Errorf("%d objects, want 201 with the new one; the budget is %+v", len(got), memory.Status())
+			}
+		})
+	}
 }

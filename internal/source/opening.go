@@ -61,7 +61,9 @@ func (s *resumableWatch) ready(ctx context.Context, t Type, changed <-chan struc
 	case s.listNext && !s.pace.requested:
 		return true
 	case current || t.Serving != Served:
-		return s.pace.wait(ctx, n, s.retries.Next())
+		retry, asked := s.retries.Next(), s.asked.Next()
+		defer s.retryRefused(t, asked)
+		return s.pace.wait(ctx, n, retry)
 	case s.isUnnamed(t) && !s.endPrevious(ctx, t): // the names may take long
 		return false
 	}

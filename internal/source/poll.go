@@ -47,8 +47,8 @@ func (g *gate) polls(t Type) bool {
 	return t.Unwatchable || r != nil && r.generation == t.Generation && time.Now().Before(r.until)
 }
 
-// awaitPoll waits until it is time for the next list. It reports false if changed closes before, or if ctx ends.
-func (s *resumableWatch) awaitPoll(ctx context.Context, changed <-chan struct{}) bool {
+// awaitPoll waits until it is time for the next list of t. It reports false if changed closes before, or if ctx ends.
+func (s *resumableWatch) awaitPoll(ctx context.Context, t Type, changed <-chan struct{}) bool {
 	if s.nextPoll.IsZero() {
 		s.schedule()
 	}
@@ -59,12 +59,13 @@ func (s *resumableWatch) awaitPoll(ctx context.Context, changed <-chan struct{})
 	if pause <= 0 {
 		return !isClosed(changed) && ctx.Err() == nil
 	}
-	retry := s.retries.Next()
+	retry, asked := s.retries.Next(), s.asked.Next()
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-retry:
+		s.retryRefused(t, asked)
 	case <-s.reviewed:
 	case <-changed:
 		return false
@@ -89,7 +90,7 @@ func (s *resumableWatch) schedule() {
 
 // poll lists when it is time to do so, and reports whether to continue.
 func (s *resumableWatch) poll(ctx context.Context, t Type, changed <-chan struct{}) (goOn bool) {
-	if !s.awaitPoll(ctx, changed) {
+	if !s.awaitPoll(ctx, t, changed) {
 		return ctx.Err() == nil
 	}
 	return s.relist(ctx, t, changed)

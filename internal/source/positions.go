@@ -171,10 +171,13 @@ func (k *known) stored(namespace string, store lookUp) bool {
 	return at.storing.done
 }
 
-// lists reports whether the reflector has a whole list of each of names.
+// lists reports whether the reflector has a whole list of each of names, or of all namespaces.
 func (k *known) lists(names []string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.positions == nil {
+		return k.complete
+	}
 	for _, name := range names {
 		if !k.positions[name].listed {
 			return false

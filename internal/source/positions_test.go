@@ -225,3 +225,29 @@ func TestNamespaces_AnotherSetDoesNotRepeatRefusedLists(t *testing.T) {
 		check("after Retry:", 3)
 	})
 }
+
+// Also if lists of all namespaces replace watches, only Retry lists a namespace again that does not fit into a memory budget.
+func TestPoll_RetryRepeatsTheRefusedListOfANamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, func(cfg *source.Config) {
+			cfg.Budget, cfg.Polling = budget.New(100_000), time.Minute
+			now, _ := cfg.Availability.Current()
+			now.Unwatchable = true
+			cfg.Availability.Set(now)
+		}, nil, "m")
+		create(t, s.cluster, "large", "x", strings.Repeat("x", 200_000))
+		check := func(when string, want int) {
+			t.Helper()
+			time.Sleep(time.Hour)
+			s.checkRequests(when, "large", want, 0)
+		}
+		s.source.SetNamespaces("large", "m")
+		check("refused:", 1)
+		s.source.Retry()
+		check("after Retry:", 2)
+		s.source.SetNamespaces("large") // the only one: all lists fail
+		check("alone:", 2)
+		s.source.Retry()
+		check("alone, after Retry:", 3)
+	})
+}
