@@ -51,7 +51,7 @@ func TestNamespaces_AllAreForbiddenAtAFallBack(t *testing.T) {
 			t.Errorf("%d objects while all is forbidden, want 5", got)
 		}
 		allow()
-		time.Sleep(time.Minute)
+		w.source.Retry()
 		if got := w.keys(); len(got) != 4 {
 			t.Errorf("the store has %v", got)
 		}
@@ -87,4 +87,50 @@ func TestNamespaces_AFallBackIsNotRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// hourly checks that widgets are listed as often in an hour as this number of namespaces that are tried again after five minutes.
+func (w *testInformer) hourly(when string, namespaces int) {
+	w.t.Helper()
+	before, _ := w.requests()
+	time.Sleep(time.Hour)
+	after, _ := w.requests()
+	if lists := after - before; lists < namespaces*10 || lists > namespaces*14 {
+		w.t.Errorf("%s: %d lists in an hour of %d namespaces that are forbidden", when, lists, namespaces)
+	}
+}
+
+// Forbidden namespaces are tried again after five minutes, also if the cache has their objects, and if there is no other one.
+func TestNamespaces_ForbiddenOnesAreSeldomListedAfterAFallBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := []string{"ns"}
+		for i := range 19 {
+			names = append(names, inSet(i))
+		}
+		set := source.NewNamespaces(names...).Allowed(true)
+		w, _, allow := fallenBack(t, 4, func(cfg *source.Config) { cfg.Shard, cfg.Namespaces = nil, set })
+		w.hourly("all are forbidden", 20)
+		w.create("new")
+		allow()
+		set.Set(names[:19]...)
+		synctest.Wait()
+		if got := w.keys(); !slices.Contains(got, "ns/new") {
+			t.Errorf("with another set the store has %v", got)
+		}
+		time.Sleep(time.Minute)
+		w.hourly("one is allowed", 18)
+	})
+}
+
+// A namespace that may be listed and not watched is listed instead.
+func TestNamespaces_ForbiddenWatchesAreReplacedByLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTestInformer(t, func(cfg *source.Config) { cfg.Namespaces = source.NewNamespaces("ns").Allowed(false) }, "a")
+		w.cluster.Intercept(failing("watch", errForbidden, 0))
+		w.cluster.CloseWatches(widgets)
+		time.Sleep(10 * time.Minute)
+		w.create("b")
+		time.Sleep(90 * time.Second)
+		w.expect("after a list", "add b red")
+	})
 }

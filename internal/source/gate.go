@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -477,6 +478,12 @@ func (g *gate) putOff(pace *pace, err error) {
 		return
 	}
 	pace.failed(time.Now(), err)
+	if set := g.cfg.Namespaces; set != nil && apierrors.IsForbidden(err) {
+		if replaced, all := set.forbidden(); all {
+			pace.forbidden(time.Now())
+			pace.replaced = replaced
+		}
+	}
 	until := pace.until
 	g.due.Store(&until)
 }

@@ -213,6 +213,18 @@ func (n *Namespaces) failed(name, verb string, err error) (all bool) {
 	return len(n.failing) == len(n.names)
 }
 
+// forbidden reports whether only allowed namespaces count, and all of them are forbidden. If so, replaced closes when there are other names.
+func (n *Namespaces) forbidden() (replaced <-chan struct{}, all bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, failure := range n.failing {
+		if !failure.forbidden {
+			return nil, false
+		}
+	}
+	return n.changed, n.allowed && len(n.names) > 0 && len(n.failing) == len(n.names)
+}
+
 // succeeded ends the failure of requests with verb.
 func (n *Namespaces) succeeded(name, verb string) {
 	n.mu.Lock()

@@ -14,23 +14,26 @@ const (
 	// resetAfter is the time without failures, beyond the last pause, after which the next failure
 	// counts as the first. A watch that has lasted for this time has worked.
 	resetAfter = 10 * time.Second
+	// allowedAgain is the mean time until a forbidden namespace is listed again, if only those that are allowed count.
+	allowedAgain = 5 * time.Minute
 )
 
 // pace is the back-off of failed requests: 0.25, 0.5, 1 … 30 s, with 20 % jitter, and not less
 // than the pause that the server requests. Only one goroutine uses it.
 //
-// Only Retry and another generation of the type end a pause early. Other changes of a type may
-// be reverted at once, and repeat.
+// Only Retry and another generation of the type end a pause early, and another set of namespaces if all
+// were forbidden. Other changes of a type may be reverted at once, and repeat.
 //
 // The reflector's back-off is not used: it can't be ended early, increases with unrelated
 // restarts, and is at least 0.8 s.
 type pace struct {
-	backoff   wait.Backoff  // the next pauses, if last is not zero
-	last      time.Duration // the previous pause, without jitter; zero: the next failure is the first
-	expired   bool          // the last failure was an expired version
-	until     time.Time     // the end of the pause
-	requested bool          // the server has requested the pause
-	of        int           // the generation of the type of the last request
+	backoff   wait.Backoff    // the next pauses, if last is not zero
+	last      time.Duration   // the previous pause, without jitter; zero: the next failure is the first
+	expired   bool            // the last failure was an expired version
+	until     time.Time       // the end of the pause
+	requested bool            // the server has requested the pause
+	replaced  <-chan struct{} // closes when there are other namespaces than the forbidden ones
+	of        int             // the generation of the type of the last request
 }
 
 // failed sets the next pause. Err may be nil, if a request has succeeded but its result can't be
@@ -46,7 +49,7 @@ func (p *pace) failed(now time.Time, err error) {
 	if !p.expired || again {
 		pause = p.step()
 	}
-	p.requested = false
+	p.requested, p.replaced = false, nil
 	if seconds, asked := apierrors.SuggestsClientDelay(err); asked {
 		wish := time.Duration(seconds) * time.Second
 		if wish > pause {
@@ -54,6 +57,13 @@ func (p *pace) failed(now time.Time, err error) {
 		}
 	}
 	if until := now.Add(pause); until.After(p.until) {
+		p.until = until
+	}
+}
+
+// forbidden makes the pause longer after a forbidden list, which has failed.
+func (p *pace) forbidden(now time.Time) {
+	if until := now.Add(wait.Jitter(allowedAgain-allowedAgain/10, 0.2)); until.After(p.until) {
 		p.until = until
 	}
 }
@@ -101,6 +111,7 @@ func (p *pace) wait(ctx context.Context, n news, retry <-chan struct{}) bool {
 	case <-timer.C:
 		return ctx.Err() == nil
 	case <-retry:
+	case <-p.replaced:
 	case <-n.changed:
 		return false
 	case <-n.reviewed:

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/sharding"
@@ -34,8 +33,6 @@ const (
 	pageAfter = time.Minute
 	// answersAfter is the maximum wait for the responses to the first watches of a set.
 	answersAfter = time.Second
-	// allowedAgain is the mean time until a forbidden namespace is listed again, if only those that are allowed count.
-	allowedAgain = 5 * time.Minute
 )
 
 var errReplacedType = errors.New("the list is of another type")
@@ -480,8 +477,11 @@ func (c *child) step(ctx context.Context) {
 func (c *child) failed(ctx context.Context, err error) {
 	c.pace.failed(time.Now(), err)
 	c.comparison.doubtful = c.comparison.doubtful || unreachable(err)
-	if c.set.isHidden(apierrors.IsForbidden(err), c.known.lists([]string{c.namespace})) {
-		c.pace.until = time.Now().Add(wait.Jitter(allowedAgain-allowedAgain/10, 0.2))
+	forbidden := apierrors.IsForbidden(err)
+	if c.set.allowed && forbidden && isOfList(err) {
+		c.pace.forbidden(time.Now())
+	}
+	if c.set.isHidden(forbidden, c.known.lists([]string{c.namespace})) {
 		c.listedView()
 		return
 	}
