@@ -225,7 +225,7 @@ func (n *Namespaces) forbidden() (replaced <-chan struct{}, all bool) {
 	return n.changed, n.allowed && len(n.names) > 0 && len(n.failing) == len(n.names)
 }
 
-// succeeded ends the failure of requests with verb.
+// succeeded ends the failure of requests with verb. That of a watch, or of a list that replaces one, ends any failure.
 func (n *Namespaces) succeeded(name, verb string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -314,6 +314,29 @@ func TestNamespaces_Polling(t *testing.T) {
 	})
 }
 
+// The watches of a set fail, and then lists replace them: the failures of the watches end.
+func TestNamespaces_FailuresOfWatchesEndWhenListsReplaceThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, func(cfg *source.Config) { cfg.Polling = time.Minute }, func(cluster *fakecluster.Cluster) {
+			cluster.Intercept(failing("watch", apierrors.NewServiceUnavailable("starting"), 0))
+		}, "m", "n")
+		time.Sleep(5 * time.Second)
+		s.cluster.Intercept(failing("watch", apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch"), 0))
+		time.Sleep(3 * time.Minute)
+		for _, state := range s.source.Namespaces() {
+			if state.Failure.Err != nil {
+				t.Errorf("%s = %+v", state.Name, state.Failure)
+			}
+		}
+		before := len(s.observer.errors())
+		refuse(s.cluster, errForbidden)
+		time.Sleep(3 * time.Minute)
+		if errs := s.observer.errors()[before:]; len(errs) != 0 {
+			t.Errorf("a failure of n is one of the source: %v", errs)
+		}
+	})
+}
+
 // A namespace that does not respond delays the first list for a minute, and no other one after that.
 func TestNamespaces_HangingOneDoesNotBlockTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -133,6 +133,10 @@ func (g *gate) listAll(ctx context.Context, set *Namespaces, names []string, fro
 		work <- func() { done <- do() }
 		return <-done
 	}
+	verb := VerbList
+	if g.polls(from.of) { // lists replace watches
+		verb = VerbWatch
+	}
 	list := func(name string) (*response, error) {
 		arrivals, err := g.room(from.of, name, together, run)
 		if err != nil {
@@ -145,7 +149,7 @@ func (g *gate) listAll(ctx context.Context, set *Namespaces, names []string, fro
 			arrivals.drop(ctx) // the lists of other namespaces may take long
 			return r, err
 		}
-		set.succeeded(name, VerbList)
+		set.succeeded(name, verb)
 		return r, nil
 	}
 	go func() {
