@@ -648,13 +648,21 @@ func TestResumableWatch_HangingRequestsEndOnChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestInformer(t, nil, "a")
 		w.cluster.Intercept(func(ctx context.Context, _ fakecluster.Request) error { <-ctx.Done(); return ctx.Err() })
+		_, watches := w.requests()
 		w.cluster.CloseWatches(widgets)
-		synctest.Wait()
+		time.Sleep(time.Second) // the watch was short: there is a pause
+		if _, now := w.requests(); now != watches+1 {
+			t.Errorf("%d watches hang, want 1", now-watches)
+		}
 		w.deleteType()
 		w.expect("gone:", "delete a red")
+		lists, _ := w.requests()
 		w.createType()
+		synctest.Wait()
+		if now, _ := w.requests(); now != lists+1 {
+			t.Errorf("%d lists hang, want 1", now-lists)
+		}
 		w.createUnintercepted("b")
-		w.cluster.Intercept(nil)
 		w.replaceType()
 		w.expect("back:", "add b red")
 		checkErrors(t, w.observer)
