@@ -262,6 +262,7 @@ type splice struct {
 	rewinds bool            // the last list of gained slots has shown that the server has gone back: another list replaces it
 	changed <-chan struct{} // closes when the view is another one than the last time; nil: never
 	gain    *gain           // nil: no list is in progress
+	failing bool            // the last list could not be passed on
 	pace    pace            // after lists that could not be passed on
 }
 
@@ -309,6 +310,7 @@ func (s *splice) follow(ctx context.Context) error {
 	wanted := s.view.Slots.Minus(s.known.slotsIn(s.namespace))
 	switch {
 	case wanted.Empty():
+		s.stop()
 		s.loaded(s.view)
 	case s.gain == nil && !s.rewinds:
 		s.begin(ctx, wanted)
@@ -337,6 +339,7 @@ func (s *splice) apply(ctx context.Context) error {
 	case errors.Is(err, errRewound): // a list of all slots follows
 		s.rewinds = true
 	default:
+		s.failing = true
 		s.requests.failed(ctx, VerbList, err) // the slots are listed again
 		s.report(ctx, &ListError{Err: err})
 		s.pace.failed(time.Now(), err)
@@ -381,6 +384,7 @@ func (s *splice) take(ctx context.Context) error {
 		return err
 	}
 	s.pace.reset()
+	s.failing = false
 	s.account.Update()
 	s.requests.observer.Succeeded(VerbList)
 	s.requests.observer.Completed()
@@ -441,12 +445,16 @@ func (s *splice) list(ctx context.Context, from *requests, pace pace, failed *at
 
 // stop gives up the list that is in progress: a list of all slots replaces it, or nothing.
 func (s *splice) stop() {
-	if s != nil && s.gain != nil {
+	if s == nil {
+		return
+	}
+	failing := s.failing
+	if s.gain != nil {
 		s.gain.cancel()
-		if s.gain.failed.Load() {
-			s.requests.observer.Succeeded(VerbList) // the failed list is not needed any more
-		}
-		s.gain = nil
+		failing = failing || s.gain.failed.Load()
+	}
+	if s.failing, s.gain = false, nil; failing {
+		s.requests.observer.Succeeded(VerbList) // the failed list is not needed any more
 	}
 }
 

@@ -597,6 +597,11 @@ func TestShard_GainedListThatCanNotBeDecodedIsRepeatedWithPauses(t *testing.T) {
 					t.Errorf("%d watches are open", open)
 				}
 				w.checkStore(part(0, 2))
+				shard.set(part(0, 2)) // during a pause
+				time.Sleep(30 * time.Second)
+				if reports := w.observer.reports(); reports[len(reports)-1] == "list failed" {
+					t.Errorf("the failure outlasts the slots; reports = %v", reports)
+				}
 			})
 		})
 	}
