@@ -664,7 +664,10 @@ func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 	if p.list != nil {
 		var err error
 		if content, err = newListed(p.list, &s.transform, &s.sizes); err != nil {
-			p.passed <- fmt.Errorf("namespace %s: %w", p.namespace, err)
+			if p.namespace != "" {
+				err = fmt.Errorf("namespace %s: %w", p.namespace, err)
+			}
+			p.passed <- err
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -592,6 +593,11 @@ func TestShard_GainedListThatCanNotBeDecodedIsRepeatedWithPauses(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				if n, errs := lists.Load()-before, w.observer.errors(); n < 2 || n > 10 || len(errs) == 0 {
 					t.Errorf("%d lists in 10 s; errors %v", n, errs)
+				}
+				for _, err := range w.observer.errors() {
+					if strings.Contains(err.Error(), "namespace :") {
+						t.Errorf("an error names no namespace: %v", err)
+					}
 				}
 				if open := w.cluster.OpenWatches(widgets); open != 1 {
 					t.Errorf("%d watches are open", open)
