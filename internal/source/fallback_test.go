@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gvrkit/gvrkit/internal/budget"
@@ -49,6 +50,12 @@ func TestNamespaces_AllAreForbiddenAtAFallBack(t *testing.T) {
 		w, _, allow := fallenBack(t, 4, func(cfg *source.Config) { cfg.Shard = nil })
 		if got := len(w.keys()); got != 5 {
 			t.Errorf("%d objects while all is forbidden, want 5", got)
+		}
+		if got := w.source.Namespaces(); len(got) != 1 || got[0].Name != "ns" || !got[0].Listed || !apierrors.IsForbidden(got[0].Failure.Err) {
+			t.Errorf("namespaces = %+v", got)
+		}
+		if got, _, _ := w.source.Unlisted(""); len(got) != 0 {
+			t.Errorf("unlisted = %+v", got)
 		}
 		allow()
 		w.source.Retry()

@@ -147,9 +147,9 @@ func (k *known) versionFor(key string) string {
 func (k *known) stored(namespace string, store lookUp) bool {
 	k.mu.Lock()
 	at := k.positions[namespace]
-	if !at.listed || at.storing == nil || at.storing.done || store == nil {
+	if listed := at.listed || k.hasAllLocked(); !listed || at.storing == nil || at.storing.done || store == nil {
 		k.mu.Unlock()
-		return at.listed
+		return listed
 	}
 	missing := at.storing.missing
 	k.mu.Unlock()
@@ -171,12 +171,15 @@ func (k *known) stored(namespace string, store lookUp) bool {
 	return at.storing.done
 }
 
+// hasAllLocked reports whether the reflector has a list of all namespaces at once. The caller holds mu.
+func (k *known) hasAllLocked() bool { return k.positions == nil && k.complete }
+
 // lists reports whether the reflector has a whole list of each of names, or of all namespaces.
 func (k *known) lists(names []string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.positions == nil {
-		return k.complete
+	if k.hasAllLocked() {
+		return true
 	}
 	for _, name := range names {
 		if !k.positions[name].listed {
@@ -190,7 +193,7 @@ func (k *known) lists(names []string) bool {
 func (k *known) describeLocked(states []Namespace) {
 	for i, state := range states {
 		at := k.positions[state.Name]
-		states[i].Listed, states[i].Version = at.listed, at.version
+		states[i].Listed, states[i].Version = at.listed || k.hasAllLocked(), at.version
 	}
 }
 
