@@ -39,6 +39,9 @@ func TestResolve_NotServedErrorHasVersionsAndSuggestions(t *testing.T) {
 					"v1beta1", "flanges.example.com",
 					"flanges.v1.example.com: not served by the API server in version v1; it is served in v1beta1",
 				}},
+				{"the version is the first label of a group", "widgets.wrong.example.com", notServed{
+					"", "widgets.example.com", "widgets.wrong.example.com: not served by the API server; did you mean widgets.example.com?",
+				}},
 				{"another group has it", "deployments.extensions", notServed{
 					"", "deployments.apps", "deployments.extensions: not served by the API server; did you mean deployments.apps?",
 				}},

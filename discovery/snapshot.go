@@ -358,7 +358,7 @@ func (c *snapshot) refuse(q question) error {
 	absent := &NotServedError{Ref: q.ref, suggested: c.suggestions(q.ref), kind: q.form == kind, searched: q.searched()}
 	for _, r := range readings {
 		absent.GroupServed = absent.GroupServed || !r.anyGroup && !r.prefix && c.serves(r.group, r.version, q)
-		if r.version != "" && absent.Versions == nil {
+		if absent.Versions == nil && slices.Contains(absent.searched, r.version) { // not the first label of a group
 			r.version = ""
 			if found := c.find(r); len(found) > 0 {
 				absent.Versions = found[0].Versions

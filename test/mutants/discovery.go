@@ -197,6 +197,7 @@ var ofDiscovery = []table{
 		{"short names are not found", "groupView.makeIndex", drop("x.add(name, hit{at, shortName})")},
 		{"a root that cannot be asked is read as empty", "snapshot.refuse", within("c.unknownFor(r)", never("err != nil"))},
 		{"a mapper returns a version that is not served", "snapshot.ofKind", never(`gvk.Version != "" && res.GVK.Version != gvk.Version`)},
+		{"the first label of a group is a version", "snapshot.refuse", replace("slices.Contains(absent.searched, r.version)", `r.version != ""`)},
 		{"a group counts as served in any version", "snapshot.serves", always(`version == "" || version == q.ref.Version`)},
 		{"CRDs do not decide whether a type is served", "snapshot.decides", never("group != nil && group.decided[gr.Resource]")},
 		{"a subscriber gets an event of a type that was added and removed", "combined", replace("nil", "[]Event{now}")},
