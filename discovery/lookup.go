@@ -107,6 +107,8 @@ func (k *knowledge) needed(ref objectRef, wanted func(schema.GroupResource) bool
 		return now, true
 	case listed:
 		return now, false // the next document has it
+	case k.namedAt == 0:
+		return now.Add(readAfter), true // the first document may list it
 	}
 	return state.firstSeen.Add(readAfter), true
 }

@@ -476,3 +476,37 @@ func TestRun_AnAwaitedTypeIsRequestedEveryTenSeconds(t *testing.T) {
 		})
 	})
 }
+
+// The first document will list the CRDs. It may be late, or fail.
+func TestRun_ReadsNoCRDBeforeADocumentHasTheNamedGroups(t *testing.T) {
+	for _, fault := range []string{"hang", "503"} {
+		t.Run(fault, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				w.update(func() {
+					for i := range 50 {
+						plural := fmt.Sprintf("gadgets%d", i)
+						w.setCRD(crdObject{
+							name: plural + ".example.org", uid: w.uid(), group: "example.org", plural: plural, kind: "Gadget",
+							versions: []string{"v1"}, established: true,
+						})
+					}
+				})
+				sleep(time.Minute)
+				w.update(func() { w.fault["named"] = fault })
+				runFor(t, r)
+				sleep(20 * time.Second)
+				w.update(func() { clear(w.fault) })
+				sleep(time.Minute)
+				w.update(func() {
+					if got := w.counts["crds.get"]; got > 0 {
+						t.Errorf("%d reads, want none", got)
+					}
+				})
+				if _, err := r.Resolve(t.Context(), "gadgets7"); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

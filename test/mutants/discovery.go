@@ -28,6 +28,7 @@ var ofDiscovery = []table{
 		{"only what serves the preferred version counts", "typeState.changes", always("s.sameServers(now)")},
 		{"an answer trusts documents that are older than a CRD", "Resolver.answer", always("!r.readChanged(ctx, q, c)")},
 		{"the mapper trusts documents that are older than a CRD", "tryMapped", always("!r.readChanged(ctx, q, known)")},
+		{"all CRDs are read before the first document", "knowledge.needed", never("k.namedAt == 0")},
 		{"a question reads a CRD that has not changed", "knowledge.changedFor", never("now.Sub(state.changed) > recently")},
 		{"requests of a given discovery client are not counted", "adapter.groupVersion", drop("s.calls.Add(1)")},
 		{"a NotServed answer may be older than its question", "Resolver.requestSnapshot", never("err == nil && joined && errors.Is(try(result()), ErrNotServed)")},
