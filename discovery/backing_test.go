@@ -2,7 +2,10 @@ package discovery_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/discovery"
 )
@@ -220,5 +223,32 @@ func TestEvidence_CRDsThatDocumentsListLaterWereNotAbsent(t *testing.T) {
 		w.update(func() { w.setCRD(gadget("v1")) })
 		sleep(2 * time.Minute)
 		backing("only documents have the new CRD", discovery.BackingUnknown)
+	})
+}
+
+// The list was not found before a document without the named groups refuted that, and is not found again.
+func TestEvidence_ARefutedAbsenceIsReportedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMemoryServer(1)
+		r, err := discovery.NewForConfig(&rest.Config{Host: "http://server", Transport: w}, discovery.WithRequestTimeout(500*time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.update(func() {
+			w.dropAPI("v1.apiregistration.k8s.io")
+			w.fault["apis.list"], w.fault["named"] = "404", "hang"
+		})
+		runFor(t, r)
+		sleep(600 * time.Millisecond)
+		if source := r.Status().APIServices; source.State != discovery.SourceFailing {
+			t.Errorf("without the named groups: %s: %v", source.State, source.Err)
+		}
+		w.update(func() { delete(w.fault, "named") })
+		_, err = r.Resolve(t.Context(), "unicorns")
+		checkKind(t, err, discovery.ErrNotServed)
+		sleep(10 * time.Minute)
+		if source := r.Status().APIServices; source.State != discovery.SourceAbsent {
+			t.Errorf("with the named groups: %s: %v", source.State, source.Err)
+		}
 	})
 }

@@ -539,7 +539,7 @@ func (l *live) apiSource() source {
 	}
 }
 
-// enter records a new state of a source.
+// enter records the state of a source.
 func (l *live) enter(src source, state SourceState, verb string, err error) {
 	var changed bool
 	l.update(func(now time.Time) (differs, ask bool) {
@@ -571,7 +571,7 @@ func (s source) listed(items []*slimMeta, number uint64, now time.Time) (differs
 	return s.all(items, number, now)
 }
 
-// enter records a new state.
+// enter records a state. It has no effect if the state is the last one.
 func (s source) enter(state SourceState, err error, number uint64, now time.Time) (differs, ask bool) {
 	first, absent := !*s.responded, *s.absent
 	*s.responded, *s.absent = true, state == SourceAbsent
@@ -579,6 +579,7 @@ func (s source) enter(state SourceState, err error, number uint64, now time.Time
 	case state == SourceCurrent:
 		differs = !*s.rule || !*s.current
 		*s.rule, *s.current = true, true
+	case state == SourceAbsent && absent:
 	case state == SourceAbsent:
 		*s.rule, *s.current = true, true
 		return s.all(nil, number, now)

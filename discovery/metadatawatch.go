@@ -45,18 +45,16 @@ type metadataWatch struct {
 
 	list  func(items []*slimMeta)                         // a complete list
 	event func(kind watch.EventType, item *slimMeta)      // Added, Modified or Deleted
-	state func(state SourceState, verb string, err error) // called for each change of the state
+	state func(state SourceState, verb string, err error) // called with the result of each attempt
 	// served reports whether there is evidence that the server has the resource; nil: there is none.
 	served func() bool
 
 	// Only run and its reflector use the fields below.
-	backoff wait.Backoff // since the last watch that was steady
-	denial  wait.Backoff // after watches that are forbidden and requests that are not authorized, since the last watch that was steady
-	refusal wait.Backoff // after lists that are forbidden, since the last list that succeeded
-	absence wait.Backoff // after lists that are not found, since the last list that succeeded
-	filled  bool         // the last list was not empty; before the first list: objects are known
-	current SourceState
-	text    string                     // of the error of current
+	backoff wait.Backoff               // since the last watch that was steady
+	denial  wait.Backoff               // after watches that are forbidden and requests that are not authorized, since the last watch that was steady
+	refusal wait.Backoff               // after lists that are forbidden, since the last list that succeeded
+	absence wait.Backoff               // after lists that are not found, since the last list that succeeded
+	filled  bool                       // the last list was not empty; before the first list: objects are known
 	opened  time.Time                  // the start of the watch; zero: there was none since the last list
 	until   time.Time                  // when the server ends the watch
 	stop    func()                     // ends the watch
@@ -306,7 +304,7 @@ func (w *metadataWatch) open(ctx context.Context, opts metav1.ListOptions) (watc
 	}
 	w.failed.Store(nil)
 	w.opened, w.until = time.Now(), time.Time{}
-	w.report(SourceCurrent, "", nil)
+	w.state(SourceCurrent, "", nil)
 	bounded := &boundedWatch{Interface: watching, end: func() { end(nil) }}
 	if seconds := opts.TimeoutSeconds; seconds != nil {
 		w.until = w.opened.Add(time.Duration(*seconds) * time.Second)
@@ -460,7 +458,7 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 	cause := failed.err
 	switch {
 	case apierrors.IsForbidden(cause), apierrors.IsUnauthorized(cause):
-		w.report(SourceForbidden, failed.verb, cause)
+		w.state(SourceForbidden, failed.verb, cause)
 		backoff := &w.denial
 		if apierrors.IsForbidden(cause) && failed.verb == "list" {
 			backoff = &w.refusal
@@ -468,29 +466,20 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 		sleep(ctx, spread(backoff.Step(), 0.1, w.jitter), nil)
 	case failed.verb == "list" && apierrors.IsNotFound(cause) && !w.filled && (w.served == nil || !w.served()):
 		// Otherwise the 404 is of a wrong server, or of one that starts.
-		w.report(SourceAbsent, failed.verb, cause)
+		w.state(SourceAbsent, failed.verb, cause)
 		sleep(ctx, spread(w.absence.Step(), 0.1, w.jitter), nil)
 	default:
 		healed := w.endpoint.recovery.waiting()
 		if failed.verb == "list" {
 			healed = w.endpoint.recovery.failed(w.path)
 		}
-		w.report(SourceFailing, failed.verb, cause)
+		w.state(SourceFailing, failed.verb, cause)
 		delay := spread(w.backoff.Step(), 0.5, w.jitter)
 		if paused, is := errors.AsType[*pauseError](w.endpoint.pauses.of(w.path)); is {
 			delay, healed = w.jitter(max(time.Until(paused.until), 0), 0.1), nil
 		}
 		sleep(ctx, delay, healed)
 	}
-}
-
-func (w *metadataWatch) report(state SourceState, verb string, err error) {
-	text := verb + errorText(err)
-	if state == w.current && text == w.text {
-		return
-	}
-	w.current, w.text = state, text
-	w.state(state, verb, err)
 }
 
 // jitter returns a duration from d to d and factor times d, as wait.Jitter does.

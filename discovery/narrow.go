@@ -158,7 +158,7 @@ func (n *narrow) watch(ctx context.Context, t *narrowType, object *narrowObject,
 				src.status.become(state, verb, err, now)
 				l.resolver.mu.Unlock()
 				if state == SourceAbsent {
-					expected = !object.listed
+					expected = !object.listed || object.none
 					object.listed, object.none = true, true
 					return expected
 				}

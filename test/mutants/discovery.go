@@ -13,6 +13,8 @@ var ofDiscovery = []table{
 		{"absent: a document that can't be read does not list CRDs", "knowledge.refutesAbsence", never("k.illegible(gr)")},
 		{"absent: the CRDs of the narrow run are deleted if a list is not found", "live.recalls", never("len(l.knowledge.before) > 0")},
 		{"absent: CRDs that documents list may be complete", "source.enter", replace("*s.rule && !absent", "*s.rule && (absent || !absent)")},
+		{"absent: an absence that was refuted is not reported again", "metadataWatch.settle", replace(
+			"w.state(SourceAbsent, failed.verb, cause)", "if w.absence.Steps == 10 { w.state(SourceAbsent, failed.verb, cause) }")},
 		{"absent: types that were taken for built in stay so", "live.refuteAbsencesLocked", replace("l.knowledge.all, l.knowledge.builtIn = true, nil", "l.knowledge.all = true")},
 		{"absent: a type without CRDs and APIServices is built in", "narrow.conclude", replace("crd == nil && backing == BackingBuiltIn", "crd == nil && (backing == BackingBuiltIn || t.crd.none && t.api.none)")},
 		{"rewind: lists of CRDs wait for a lost version", "metadataWatch.listPage", drop(`opts.ResourceVersion = ""`)},
