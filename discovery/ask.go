@@ -253,23 +253,29 @@ func (r *Resolver) requestDocuments(ctx context.Context, which scope, admit func
 	return r.documents.Do(ctx, which, admit, func(ctx context.Context) (func() *snapshot, error) {
 		r.mu.Lock()
 		r.asked++
-		number, previous := r.asked, r.doc
+		asked, previous := request{r.asked, time.Now()}, r.doc
 		r.mu.Unlock()
-		request := r.server.everything
+		get := r.server.everything
 		if which == namedGroups {
-			request = r.server.named
+			get = r.server.named
 		}
-		doc, err := request(ctx, previous)
+		doc, err := get(ctx, previous)
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, context.Cause(ctx) // the callers have left, and the documents are incomplete
 		}
-		return r.keep(number, doc, err)
+		return r.keep(asked, doc, err)
 	})
 }
 
+// request is a request for documents.
+type request struct {
+	number uint64 // it is the number-th one
+	at     time.Time
+}
+
 // keep stores the response to a request, and returns a function that computes the snapshot after that.
-func (r *Resolver) keep(number uint64, doc *document, err error) (func() *snapshot, error) {
-	l, why := r.keepDocument(number, doc, err)
+func (r *Resolver) keep(asked request, doc *document, err error) (func() *snapshot, error) {
+	l, why := r.keepDocument(asked.number, doc, err)
 	if why != nil {
 		l.logger.Info("Discovery documents can't be read; the last known types stay", "err", why)
 	}
@@ -277,7 +283,7 @@ func (r *Resolver) keep(number uint64, doc *document, err error) (func() *snapsh
 		return nil, err
 	}
 	if l != nil {
-		l.addDocument(doc, number)
+		l.addDocument(doc, asked)
 	}
 	if c := r.current.Load(); c != nil {
 		return func() *snapshot { return c }, nil
@@ -294,7 +300,7 @@ func (r *Resolver) plain(doc *document, now time.Time) *snapshot {
 		return c
 	}
 	known := knowledge{}
-	known.addDocument(doc, 1, now)
+	known.addDocument(doc, request{1, now}, now)
 	c = known.snapshot(nil, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -320,14 +326,14 @@ func (r *Resolver) keepDocument(number uint64, doc *document, err error) (l *liv
 }
 
 // addDocument stores a document, unless a later one has been stored.
-func (l *live) addDocument(doc *document, number uint64) {
+func (l *live) addDocument(doc *document, asked request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if number <= l.knowledge.docAt || l.narrow != nil { // a narrow run would not notice that it is out of date
+	if asked.number <= l.knowledge.docAt || l.narrow != nil { // a narrow run would not notice that it is out of date
 		return
 	}
 	now := time.Now()
-	l.knowledge.addDocument(doc, number, now)
+	l.knowledge.addDocument(doc, asked, now)
 	l.refuteAbsencesLocked(now)
 	l.publishLocked(now)
 	signal(l.reads)

@@ -60,7 +60,7 @@ func FuzzDocument(f *testing.F) {
 
 		known := knowledge{crdsRule: true, apisRule: true, doubtFor: time.Second}
 		now := time.Now()
-		known.addDocument(doc, 1, now)
+		known.addDocument(doc, request{1, now}, now)
 		known.replaceCRDs([]*slimMeta{&definition.Metadata}, 1, now)
 		known.replaceAPIs([]*slimMeta{&service.Metadata})
 		known.read(definition)
@@ -68,7 +68,7 @@ func FuzzDocument(f *testing.F) {
 		first := known.snapshot(nil, now)
 		checkSnapshot(t, first)
 		known.forgetCRD(&definition.Metadata, 1, now)
-		known.addDocument((&document{}).withLastKnown(doc), 2, now)
+		known.addDocument((&document{}).withLastKnown(doc), request{2, now}, now)
 		c := known.snapshot(first, now)
 		checkSnapshot(t, c)
 		known.events(first, c, now)

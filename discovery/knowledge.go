@@ -133,8 +133,9 @@ func (k *knowledge) touch(group string) {
 	k.dirty[group] = true
 }
 
-// addDocument stores a document, the response to the request of this number.
-func (k *knowledge) addDocument(doc *document, number uint64, now time.Time) {
+// addDocument stores a document, the response to a request.
+func (k *knowledge) addDocument(doc *document, asked request, now time.Time) {
+	number := asked.number
 	for gv := range k.dropped { // the last document did not list it
 		if _, listed := k.docVersions[gv]; !listed && k.doc != nil {
 			delete(k.dropped, gv)
@@ -148,7 +149,7 @@ func (k *knowledge) addDocument(doc *document, number uint64, now time.Time) {
 	if doc != k.doc {
 		k.addGroups(doc, now)
 	}
-	k.endDoubts(now)
+	k.endDoubts(asked.at, now)
 	k.endDeletions(number, now)
 	for gr, state := range k.defined {
 		if k.namedAt == number && number > state.changedAt {
@@ -160,8 +161,9 @@ func (k *knowledge) addDocument(doc *document, number uint64, now time.Time) {
 	}
 }
 
-// endDoubts ends the doubts that documents confirm.
-func (k *knowledge) endDoubts(now time.Time) {
+// endDoubts ends the doubts that documents confirm. The last document was requested at the time asked: it may have been
+// long on its way.
+func (k *knowledge) endDoubts(asked, now time.Time) {
 	for gvr, d := range k.doubted {
 		gv := gvr.GroupVersion()
 		_, listed := k.docVersions[gv] // also if it is stale
@@ -173,7 +175,7 @@ func (k *knowledge) endDoubts(now time.Time) {
 			d.since = now
 			k.doubted[gvr] = d
 		}
-		if over := now.Sub(d.since) >= k.doubtFor && !awaited; over != d.over {
+		if over := asked.Sub(d.since) >= k.doubtFor && !awaited; over != d.over {
 			d.over = over
 			k.doubted[gvr] = d
 			k.touch(gvr.Group)

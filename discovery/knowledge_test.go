@@ -44,13 +44,13 @@ func TestKnowledge_ARecreatedAPIServiceIsNotDropped(t *testing.T) {
 			api := metricsAPI()
 			k.replaceAPIs([]*slimMeta{&api.Metadata})
 			k.readAPI(api)
-			k.addDocument(metricsDoc(), 1, now)
+			k.addDocument(metricsDoc(), request{1, now}, now)
 			before := k.snapshot(nil, now)
 			k.forgetAPI(&api.Metadata)
 			if back {
 				k.putAPI(&api.Metadata)
 			}
-			k.addDocument(&document{}, 2, now)
+			k.addDocument(&document{}, request{2, now}, now)
 			c := k.snapshot(before, now)
 			if served := c.served(nodes.GVR) != nil; served != back {
 				t.Errorf("served = %v, want %v", served, back)
@@ -67,12 +67,12 @@ func TestKnowledge_AnAPIServiceOfTheServerEndsTheResourcesOfAnother(t *testing.T
 			now, api := time.Now(), metricsAPI()
 			k.replaceAPIs([]*slimMeta{&api.Metadata})
 			k.readAPI(api)
-			k.addDocument(metricsDoc(), 1, now)
+			k.addDocument(metricsDoc(), request{1, now}, now)
 			before := k.snapshot(nil, now)
 			k.forgetAPI(&api.Metadata)
 			between := k.snapshot(before, now)
 			k.putAPI(&slimMeta{Name: api.Metadata.Name, UID: "2", Labels: map[string]string{automanaged: own}})
-			k.addDocument(&document{}, 2, now)
+			k.addDocument(&document{}, request{2, now}, now)
 			if after := k.snapshot(between, now); between.served(nodes.GVR) == nil || after.served(nodes.GVR) != nil {
 				t.Errorf("served after the deletion: %v, and after another one was created: %v", between.served(nodes.GVR), after.served(nodes.GVR))
 			}
@@ -136,7 +136,7 @@ func TestKnowledge_TheDeletionOfAnotherCRDHasNoEffect(t *testing.T) {
 func TestKnowledge_ARestoredCRDIsNotTheOneThatWasRead(t *testing.T) {
 	now := time.Now()
 	k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
-	k.addDocument(gadgetDoc(), 0, now)
+	k.addDocument(gadgetDoc(), request{0, now}, now)
 	later, read := gadgetMeta("1"), gadgetCRD("1")
 	later.Generation, read.Metadata.Generation = 2, 2
 	read.Spec.Versions = append(read.Spec.Versions, crdVersion{Name: "v2", Served: true})
@@ -147,9 +147,9 @@ func TestKnowledge_ARestoredCRDIsNotTheOneThatWasRead(t *testing.T) {
 		t.Fatal("v2 is not served")
 	}
 	k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 2, now)
-	k.addDocument(gadgetDoc(), 3, now)
+	k.addDocument(gadgetDoc(), request{3, now}, now)
 	doubted := k.snapshot(before, now)
-	k.addDocument(gadgetDoc(), 4, now.Add(2*doubtFor))
+	k.addDocument(gadgetDoc(), request{4, now.Add(2 * doubtFor)}, now.Add(2*doubtFor))
 	after := k.snapshot(doubted, now.Add(2*doubtFor))
 	if after.served(gadgetGR.WithVersion("v2")) != nil || after.served(gadgetGR.WithVersion("v1")) == nil {
 		t.Errorf("served in v2: %v, in v1: %v", after.served(gadgetGR.WithVersion("v2")), after.served(gadgetGR.WithVersion("v1")))
@@ -162,16 +162,16 @@ func TestKnowledge_DocumentsDecideSoonWhileCRDsCannotBeWatched(t *testing.T) {
 	for current, want := range map[bool]time.Duration{true: staleFor, false: doubtFor} {
 		now := time.Now()
 		k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
-		k.addDocument(gadgetDoc(), 0, now)
+		k.addDocument(gadgetDoc(), request{0, now}, now)
 		k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 1, now)
 		k.read(gadgetCRD("1"))
-		k.addDocument(gadgetDoc(), 2, now)
+		k.addDocument(gadgetDoc(), request{2, now}, now)
 		view := k.snapshot(nil, now)
 		k.crdsCurrent = current
 		var lasted time.Duration
 		for number := uint64(3); view.served(gadgetGR.WithVersion("v1")) != nil && lasted < time.Hour; number++ {
 			lasted += time.Second
-			k.addDocument(&document{}, number, now.Add(lasted))
+			k.addDocument(&document{}, request{number, now.Add(lasted)}, now.Add(lasted))
 			view = k.snapshot(view, now.Add(lasted))
 		}
 		if lasted < want || lasted > want+3*time.Second {
@@ -189,21 +189,21 @@ func TestKnowledge_ARecreatedCRDIsServedOnceASourceHasIt(t *testing.T) {
 		want types.UID
 	}{
 		"nothing":        {func(*knowledge) {}, ""},
-		"an older one":   {func(k *knowledge) { k.addDocument(gadgetDoc(), 2, now) }, ""},
+		"an older one":   {func(k *knowledge) { k.addDocument(gadgetDoc(), request{2, now}, now) }, ""},
 		"read":           {func(k *knowledge) { k.read(gadgetCRD("2")) }, "2"},
 		"another's read": {func(k *knowledge) { k.read(gadgetCRD("1")) }, ""},
 		"left out, and listed": {func(k *knowledge) {
-			k.addDocument(&document{}, 3, now)
-			k.addDocument(gadgetDoc(), 4, now)
+			k.addDocument(&document{}, request{3, now}, now)
+			k.addDocument(gadgetDoc(), request{4, now}, now)
 		}, "2"},
 		"left out before": {func(k *knowledge) {
-			k.addDocument(&document{}, 1, now)
-			k.addDocument(gadgetDoc(), 4, now)
+			k.addDocument(&document{}, request{1, now}, now)
+			k.addDocument(gadgetDoc(), request{4, now}, now)
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
-			k.addDocument(gadgetDoc(), 0, now)
+			k.addDocument(gadgetDoc(), request{0, now}, now)
 			k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
 			before := k.snapshot(nil, now)
 			if got := before.served(gadgetGR.WithVersion("v1")); got == nil || got.CRDUID != "1" {
@@ -231,7 +231,7 @@ func TestKnowledge_ARecreatedCRDIsServedOnceASourceHasIt(t *testing.T) {
 func TestKnowledge_ACRDThatReturnsWithItsUIDIsAnother(t *testing.T) {
 	k := knowledge{crdsRule: true, crdsCurrent: true}
 	now := time.Now()
-	k.addDocument(gadgetDoc(), 0, now)
+	k.addDocument(gadgetDoc(), request{0, now}, now)
 	k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
 	k.read(gadgetCRD("1"))
 	before := k.snapshot(nil, now)
@@ -268,7 +268,7 @@ func TestKnowledge_ChangesHaveTheResultOfAFullComputation(t *testing.T) {
 					continue // other lengths: no document
 				}
 				from, to := r.IntN(len(groups)+1), r.IntN(len(groups)+1)
-				k.addDocument(&document{named: root{groups: slices.Clone(groups[min(from, to):max(from, to)])}}, number+1, now)
+				k.addDocument(&document{named: root{groups: slices.Clone(groups[min(from, to):max(from, to)])}}, request{number + 1, now}, now)
 			default:
 				hear(r, &k, *items[r.IntN(len(items))], number, now)
 			}
@@ -367,7 +367,7 @@ func newCrowd(tb testing.TB, crds int) *crowd {
 		tb.Fatal(err)
 	}
 	c := &crowd{knowledge: knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}, items: items, body: body, now: time.Now()}
-	c.addDocument(&document{named: root{groups: groups}}, 1, c.now)
+	c.addDocument(&document{named: root{groups: groups}}, request{1, c.now}, c.now)
 	c.replaceCRDs(items, 1, c.now)
 	c.publish(tb, crds)
 	return c
@@ -422,7 +422,7 @@ func BenchmarkKnowledge(b *testing.B) {
 				if groups, err = parseProtobuf(changed[(number+1)%2], groups); err != nil {
 					b.Fatal(err)
 				}
-				c.addDocument(&document{named: root{groups: groups}}, number, c.now)
+				c.addDocument(&document{named: root{groups: groups}}, request{number, c.now}, c.now)
 				c.publish(b, 1)
 			}
 		})
@@ -490,7 +490,7 @@ func TestKnowledge_UnchangedGroupsAreNotComputedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.addDocument(&document{named: root{groups: groups}}, 2, c.now)
+		c.addDocument(&document{named: root{groups: groups}}, request{2, c.now}, c.now)
 		if got := slices.Sorted(maps.Keys(c.dirty)); !slices.Equal(got, test.want) {
 			t.Errorf("%s: computes %q, want %q", name, got, test.want)
 		}

@@ -501,3 +501,48 @@ func TestRun_ANewKindIsServedThoughDocumentsAreBehind(t *testing.T) {
 		}
 	})
 }
+
+// A server that starts may list no CRDs in a document that is long on its way.
+func TestEvidence_ADocumentThatWasRequestedSoonIsNotTheSecondOne(t *testing.T) {
+	intercepting(t, func(t *testing.T, i *intercepted, r *discovery.Resolver) {
+		t.Helper()
+		next, _ := started(t, i.memoryServer, r, func() {
+			for _, class := range []string{"crds.list", "crds.get", "apis.list", "apis.get"} {
+				i.fault[class] = "403"
+			}
+		})
+		starts := newMemoryServer(1)
+		var requested []time.Time
+		lacking := func(req *http.Request) *http.Response {
+			if classOf(req) != "named" {
+				return nil
+			}
+			var number int
+			i.update(func() {
+				requested = append(requested, time.Now())
+				number = len(requested)
+			})
+			if number > 2 {
+				return nil
+			}
+			res, err := starts.RoundTrip(req)
+			if err != nil {
+				panic(err)
+			}
+			if number == 2 {
+				sleep(6 * time.Second)
+			}
+			return res
+		}
+		i.instead.Store(&lacking)
+		_, err := r.Resolve(t.Context(), "unicorns")
+		checkKind(t, err, discovery.ErrNotServed)
+		sleep(time.Minute)
+		wantEvents(t, next)
+		i.update(func() {
+			if len(requested) < 3 || requested[1].Sub(requested[0]) > time.Second {
+				t.Errorf("requests at %v, want three, the second one soon after the first", requested)
+			}
+		})
+	})
+}
