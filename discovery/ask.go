@@ -92,7 +92,7 @@ func (r *Resolver) confirm(ctx context.Context, q question, c *snapshot, refusal
 	version, err := r.requestVersion(ctx, gvr)
 	res, listed := listedAs(version, gvr)
 	switch {
-	case err == nil && listed:
+	case listed: // also beside invalid entries
 		return res, nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return Resource{}, inconclusive(q.ref, err, gvr.GroupVersion())
@@ -127,7 +127,7 @@ func (r *Resolver) answerGVR(ctx context.Context, q question, gvr schema.GroupVe
 	version, err := r.requestVersion(ctx, gvr)
 	res, listed := listedAs(version, gvr)
 	switch {
-	case err == nil && listed:
+	case listed: // also beside invalid entries
 		return res, nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return Resource{}, inconclusive(q.ref, err, gv)

@@ -316,9 +316,12 @@ func readList(gv schema.GroupVersion, list *metav1.APIResourceList) (versionDoc,
 			subresources[resource] = append(subresources[resource], subresource)
 			continue
 		}
-		if entry.Name == "" || entry.Kind == "" {
+		switch {
+		case entry.Name == "", entry.Kind == "" && len(entry.Verbs) > 0:
 			version.markMalformed()
 			continue
+		case entry.Kind == "":
+			continue // it has only subresources
 		}
 		kind := gv.WithKind(entry.Kind)
 		if entry.Group != "" {

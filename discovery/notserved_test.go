@@ -211,6 +211,52 @@ func TestResolve_EntriesWithoutANameMakeTheirGroupVersionInconclusive(t *testing
 	}
 }
 
+// A group version that can't tell all its resources has the valid ones.
+func TestValidate_AnEntryBesideInvalidOnesIsServed(t *testing.T) {
+	spoilt := group{name: "example.com", versions: []version{{name: "v1", resources: []metav1.APIResource{
+		{Name: "widgets", Kind: "Widget", Verbs: all},
+		{Name: "gadgets", Verbs: all},
+	}}}}
+	for name, resolver := range map[string]func(t *testing.T) *discovery.Resolver{
+		"without a run": func(t *testing.T) *discovery.Resolver { return newServer(t, aggregated, coreGroup, spoilt).resolver(t) },
+		"with a run that does not know it yet": func(t *testing.T) *discovery.Resolver {
+			s := newServer(t, aggregated, coreGroup)
+			r := run(t, s, never())
+			s.serve(coreGroup, spoilt)
+			return r
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := resolver(t)
+			if got, err := r.ResolveGVR(t.Context(), widgets); err != nil || got.GVR != widgets {
+				t.Errorf("ResolveGVR = %v, %v", got.GVR, err)
+			}
+			gadgets := widgets.GroupVersion().WithResource("gadgets")
+			_, err := r.ResolveGVR(t.Context(), gadgets)
+			checkInconclusive(t, err, discovery.RefOf(gadgets).String(), nil)
+		})
+	}
+}
+
+// KubeVirt's server lists expand-vm-spec so.
+func TestResolve_AnEntryWithoutKindAndVerbsIsNoResource(t *testing.T) {
+	virt := group{name: "subresources.kubevirt.io", versions: []version{{name: "v1", resources: []metav1.APIResource{
+		{Name: "expand-vm-spec", Namespaced: true}, {Name: "virtualmachines/start", Namespaced: true},
+	}}}}
+	for _, f := range formats {
+		t.Run(string(f), func(t *testing.T) {
+			r := newServer(t, f, coreGroup, exampleGroup, virt).resolver(t)
+			for _, ref := range []string{"unicorns", "expand-vm-spec"} {
+				_, err := r.Resolve(t.Context(), ref)
+				checkKind(t, err, discovery.ErrNotServed)
+			}
+			if _, err := r.ResolveAll(t.Context(), discovery.Selector{}); err != nil {
+				t.Errorf("ResolveAll: %v", err)
+			}
+		})
+	}
+}
+
 func TestResolve_ServerWithoutCoreGroupIsNoError(t *testing.T) {
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {

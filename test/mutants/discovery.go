@@ -177,6 +177,7 @@ var ofDiscovery = []table{
 		{"an answer from memory is not counted", "Resolver.Resolve", drop("r.answers.served.Add(1)")},
 		{"an answer about a GVR from memory is not counted", "Resolver.ResolveGVR", drop("r.answers.served.Add(1)")},
 		{"an answer about a kind from memory is not counted", "Resolver.ResolveGVK", drop("r.answers.served.Add(1)")},
+		{"an entry with subresources only is invalid", "readList", always("len(entry.Verbs) > 0")},
 		{"an entry without a kind is skipped", "readList", drop("version.markMalformed()")},
 		{"a list of another group version passes", "readList", never("list.GroupVersion != gv.String()")},
 		{"a document that is no list is read as an empty list", "readList", replace(
