@@ -138,9 +138,12 @@ func (e *InconclusiveError) Error() string {
 
 // advice returns the end of an error text that says what to do about err, or "".
 func advice(err error) string {
+	_, ofCRDs := errors.AsType[*crdListError](err)
 	switch {
 	case apierrors.IsUnauthorized(err):
 		return "; check the token or the certificate"
+	case apierrors.IsForbidden(err) && ofCRDs:
+		return "; allow the user to list " + crdResource.GroupResource().String()
 	case apierrors.IsForbidden(err):
 		return "; bind the ClusterRole system:discovery to the user"
 	}
@@ -285,6 +288,16 @@ func missingVerbs(res Resource, want []string) error {
 	}
 	return &VerbError{GVR: res.GVR, Missing: missing, Verbs: slices.Sorted(slices.Values(res.Verbs))}
 }
+
+// crdListError is the error for a list of the CustomResourceDefinitions that failed.
+type crdListError struct{ err error }
+
+func (e *crdListError) Error() string {
+	return fmt.Sprintf("the CustomResourceDefinitions can't be listed: %v", e.err)
+}
+
+// Unwrap returns the cause.
+func (e *crdListError) Unwrap() error { return e.err }
 
 // causesError joins errors in one line. Each text occurs once.
 type causesError struct{ errs []error }

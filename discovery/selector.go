@@ -143,7 +143,7 @@ func (r *Resolver) selectedByCRD(ctx context.Context, s Selector, c *snapshot) (
 		err = nil
 	}
 	if err != nil {
-		return nil, inconclusive(everyResource, fmt.Errorf("the CustomResourceDefinitions can't be listed: %w", err))
+		return nil, inconclusive(everyResource, &crdListError{err})
 	}
 	return func(res Resource) bool {
 		definition := definitions[res.GVR.GroupResource().String()]

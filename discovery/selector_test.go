@@ -109,6 +109,11 @@ func TestResolveAll_CRDsThatCannotBeListedAreInconclusive(t *testing.T) {
 	s.answer(crdPath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
 	_, err := s.resolver(t).ResolveAll(t.Context(), discovery.Selector{Backing: discovery.BackingCRD})
 	checkKind(t, err, discovery.ErrInconclusive)
+	const want = "*: discovery can't tell whether there are more resources: the CustomResourceDefinitions can't be listed: " +
+		"Forbidden says the server; allow the user to list customresourcedefinitions.apiextensions.k8s.io"
+	if err.Error() != want {
+		t.Errorf("text = %q, want %q", err, want)
+	}
 }
 
 // The response NotFound to the list of CRDs may be that of a proxy, or of a server that starts.
