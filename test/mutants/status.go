@@ -180,7 +180,7 @@ var ofStatus = []table{
 		{"a text that decodes itself is copied", "decodesItself", never("to.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())")},
 		{"a struct that decodes itself gets no null", "limits.fit", replace("!l.nulls", "true")},
 		{"each null is converted through JSON", "limits.leave", always("!zeroForNull(t)")},
-		{"a method gets the null of a pointer", "limits.narrowPointer", never("itself")},
+		{"a method gets the null of a pointer", "limits.narrow", replace("l.narrowPointer(t.Elem(), seen)", "l.narrow(t.Elem(), seen)")},
 		{"a number in quotes is converted without them", "limits.narrow", never(`slices.Contains(strings.Split(options, ","), "string")`)},
 		{"a key that decodes itself is copied", "limits.narrow", drop("l.narrow(t.Key(), seen)")},
 		{"a pointer to inlined fields is never nil", "limits.narrow", never("field.Type.Kind() == reflect.Pointer")},
