@@ -258,6 +258,44 @@ func TestMember_TheLogNamesFollowersThatDoNotLetGo(t *testing.T) {
 	})
 }
 
+// Without the label, no list shows the Lease, and it can't be created. The member puts the label back, unless the Lease is not that of a member.
+func TestMember_PutsTheLabelOfItsLeaseBack(t *testing.T) {
+	for name, tc := range map[string]struct {
+		foreign bool
+		change  func(*coordinationv1.Lease)
+	}{
+		"stripped":         {false, func(l *coordinationv1.Lease) { l.Labels = nil }},
+		"of another group": {true, func(l *coordinationv1.Lease) { l.Labels[GroupLabel] = "gadgets" }},
+		"of no member":     {true, func(l *coordinationv1.Lease) { l.Labels, l.Annotations = nil, nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := fakecluster.NewLeaseServer()
+				a, b := join(t, s.Client(), "a"), join(t, s.Client(), "b")
+				share(t, a, b)
+				s.Edit(a.machine.name, tc.change)
+				edited := s.Lease(a.machine.name)
+				time.Sleep(5 * time.Second)
+				got := s.Lease(a.machine.name)
+				if tc.foreign {
+					if status := a.Status(); !apierrors.IsAlreadyExists(status.Err) || !status.Held.Empty() || got.ResourceVersion != edited.ResourceVersion {
+						t.Errorf("status %+v, the Lease is %v", status, got)
+					}
+					s.Edit(a.machine.name, func(l *coordinationv1.Lease) { l.Labels = map[string]string{GroupLabel: "widgets"} })
+					time.Sleep(30 * time.Second)
+				} else if got.UID != edited.UID || got.Labels[GroupLabel] != "widgets" {
+					t.Errorf("the Lease is %v", got)
+				}
+				if status := a.Status(); status.Held.Empty() || status.Reason != ReasonNone || status.Err != nil {
+					t.Errorf("status %+v", status)
+				}
+				share(t, a, b)
+				leave(t, a, b)
+			})
+		})
+	}
+}
+
 func TestRequestError_SaysWhatToDo(t *testing.T) {
 	forbidden := &RequestError{Verb: "list", Namespace: "ns", Err: apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("no"))}
 	if got, want := forbidden.Error(), `list leases in namespace ns: leases.coordination.k8s.io is forbidden: no: allow the member to create, update, list and delete leases there`; got != want {

@@ -16,6 +16,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -393,7 +394,9 @@ func (m *Member) send(ctx context.Context, r request) response {
 	var stored *coordinationv1.Lease
 	var err error
 	if r.verb == create {
-		stored, err = m.leases.Create(ctx, lease, metav1.CreateOptions{})
+		if stored, err = m.leases.Create(ctx, lease, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+			m.putLabelBack(ctx, r.record.name)
+		}
 	} else {
 		stored, err = m.leases.Update(ctx, lease, metav1.UpdateOptions{})
 	}
@@ -401,6 +404,23 @@ func (m *Member) send(ctx context.Context, r request) response {
 		return response{err: err}
 	}
 	return response{lease: stored}
+}
+
+// putLabelBack puts the label of the group back on the Lease of a member that has lost it, so that lists show the Lease again. It changes
+// nothing else: the Lease may be that of another process, which the next list shows. If it fails, the Lease can't be created again.
+func (m *Member) putLabelBack(ctx context.Context, name string) {
+	leases, err := m.leases.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
+	if err != nil {
+		return
+	}
+	for i := range leases.Items {
+		l := &leases.Items[i]
+		_, labelled := l.Labels[GroupLabel]
+		if _, ofMember := l.Annotations[WriteAnnotation]; ofMember && !labelled {
+			metav1.SetMetaDataLabel(&l.ObjectMeta, GroupLabel, m.cfg.Name)
+			_, _ = m.leases.Update(ctx, l, metav1.UpdateOptions{})
+		}
+	}
 }
 
 // stored returns a copy of the Lease of r in its version, with what other programs have written to it, or a new Lease.

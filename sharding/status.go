@@ -22,7 +22,8 @@ const (
 	// go. Status.Err says why.
 	ReasonNotRenewed Reason = "NotRenewed"
 	// ReasonLeaseDeleted means that the Lease of the member was deleted, or has lost its GroupLabel. The member has let all
-	// slots go, and creates it again. It can't while there is a Lease without the label, and Status.Err says so.
+	// slots go, and creates it again, or puts the label back. It can't if the Lease has the label of another group or is not that of a
+	// member, and Status.Err says so.
 	ReasonLeaseDeleted Reason = "LeaseDeleted"
 	// ReasonLeaseChanged means that the Lease of the member was changed by another program, or restored
 	// from a backup. The member has let all slots go, and claims them again. If the Lease is then that of another process,

@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -179,13 +180,17 @@ func (c *LeaseClient) List(ctx context.Context, options metav1.ListOptions) (*co
 	if err != nil {
 		return nil, err
 	}
+	named, err := fields.ParseSelector(options.FieldSelector)
+	if err != nil {
+		return nil, err
+	}
 	if options.ResourceVersion != "" {
 		return nil, apierrors.NewBadRequest("this list may be old")
 	}
 	result := &coordinationv1.LeaseList{}
 	return result, c.do(ctx, "list", "", func(s *LeaseServer) error {
 		for _, name := range slices.Sorted(maps.Keys(s.leases)) {
-			if l := s.leases[name]; selector.Matches(labels.Set(l.Labels)) {
+			if l := s.leases[name]; selector.Matches(labels.Set(l.Labels)) && named.Matches(fields.Set{metav1.ObjectNameField: name}) {
 				result.Items = append(result.Items, *l.DeepCopy())
 			}
 		}
