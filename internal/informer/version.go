@@ -67,7 +67,7 @@ func (w *versionWait) look(ctx context.Context) (have string, done bool, err err
 		return have, false, status.ErrVersionLost
 	case now.Generation != w.generation && w.generation >= 0:
 		return have, false, status.ErrTypeReplaced
-	case listed && reaches(have, w.version) && w.isLoaded():
+	case listed && reaches(have, w.version) && w.isLoaded(have):
 		return have, true, nil
 	case w.IsStopped():
 		return have, false, errEnded
@@ -80,11 +80,15 @@ func (w *versionWait) look(ctx context.Context) (have string, done bool, err err
 	return have, false, nil
 }
 
-// isLoaded reports whether the store has all objects in the slots of the informer's shard.
-func (w *versionWait) isLoaded() bool {
-	last, loaded := w.source.IsLoaded()
-	if !loaded || last == "" || !w.source.Has(last) {
-		return loaded
+// isLoaded reports whether the store, which is at version have, has all objects in the slots of the informer's shard. A list of gained slots may
+// be of an earlier version than the store.
+func (w *versionWait) isLoaded(have string) bool {
+	last, loaded := w.source.IsLoaded(w.version)
+	if !loaded || !w.source.StoresRepeated(have) {
+		return false
+	}
+	if last == "" || !w.source.Has(last) {
+		return true
 	}
 	_, there, err := w.SharedIndexInformer.GetStore().GetByKey(last) // after all other ones of that list
 	return there || err != nil

@@ -56,6 +56,10 @@ type known struct {
 	seen     sharding.View
 	// lastGained is the key of the last object in the last list of gained slots.
 	lastGained string
+	// gainedAt is the version before a list of gained slots that was of an earlier version, and repeated has the keys of events between the two,
+	// which come after the list.
+	gainedAt string
+	repeated map[string]struct{}
 	// hides reports whether a namespace of a set is left out; nil: there is no set. It may be called under mu.
 	hides func(name string, listed bool) bool
 }
@@ -352,6 +356,7 @@ func (k *known) reset(of Type) {
 	k.objects, k.version, k.current, k.of = identities{}, "", false, of
 	k.listed, k.complete = "", false
 	k.rewound, k.receded = false, false
+	k.gainedAt, k.repeated = "", nil
 	k.rejected, k.renamed, k.positions, k.holdings = rejections{}, nil, nil, nil
 }
 
@@ -378,6 +383,7 @@ func (k *known) completeLocked(version string, of Type) {
 	}
 	k.judgeLocked(k.rewound, k.receded, version)
 	k.rewound, k.receded = false, false
+	k.gainedAt, k.repeated = "", nil
 	if !k.complete || k.of.Generation != of.Generation {
 		k.listed, k.complete = version, true
 		k.firstLists++
@@ -425,6 +431,7 @@ func (k *known) put(key string, id identity) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.objects.put(key, id)
+	k.repeatedLocked(key)
 }
 
 // resize sets the size of an object, unless the reflector has got another state of it.
@@ -455,6 +462,7 @@ func (k *known) remove(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.objects.remove(key)
+	k.repeatedLocked(key)
 }
 
 // expired records that no watch can start at the version of the reflector.

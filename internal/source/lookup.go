@@ -2,7 +2,9 @@ package source
 
 import (
 	"context"
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -56,6 +58,34 @@ func (l lookUp) has(key string, known *known) bool {
 	}
 	stored := identityOf(obj)
 	return stored.equals(id) || stored.version == "" // a transform may have removed the version
+}
+
+// repeatedLocked records an event of the object under key. The caller holds mu, and has not set the version of the event yet.
+func (k *known) repeatedLocked(key string) {
+	if k.gainedAt == "" || !before(k.version, k.gainedAt) {
+		return
+	}
+	if k.repeated == nil {
+		k.repeated = map[string]struct{}{}
+	}
+	k.repeated[key] = struct{}{}
+}
+
+// StoresRepeated reports whether the reflector's store, which is at version, has the events that a watch has repeated since a list of gained
+// slots: that the store was at a later version before says nothing about them. It waits for the store's lock, which an index function may delay.
+func (s *Source) StoresRepeated(version string) bool {
+	k, store := &s.gate.known, s.gate.lookUp()
+	k.mu.Lock()
+	if before(k.gainedAt, version) {
+		k.repeated = nil
+	}
+	keys := slices.Collect(maps.Keys(k.repeated))
+	k.mu.Unlock()
+	return !slices.ContainsFunc(keys, func(key string) bool {
+		stored := store.object(key)
+		id, has := k.get(key)
+		return has != (stored != nil) || has && before(stored.GetResourceVersion(), id.version)
+	})
 }
 
 // object returns the object in the store under key, or nil.

@@ -295,7 +295,7 @@ func TestPoll_AShardWithoutVersionsIsLoaded(t *testing.T) {
 						t.Helper()
 						time.Sleep(10 * time.Minute)
 						slots := shard.View().Slots
-						_, loaded := w.source.IsLoaded()
+						_, loaded := w.source.IsLoaded("")
 						if state := w.source.State().Shard; !loaded || state.Slots != slots || state.Generation != generation || called.Load() != generation {
 							t.Errorf("view %d: loaded %t, state %+v, Loaded was called with %d", generation, loaded, state, called.Load())
 						}

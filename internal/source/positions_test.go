@@ -150,19 +150,19 @@ func TestShard_NamespaceFailsWhenTheTypeIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shard := newTestShard(part(0, 1))
 		s := newTestSet(t, func(cfg *source.Config) { cfg.Shard = shard }, nil, "m", "n")
-		if _, loaded := s.source.IsLoaded(); !loaded {
+		if _, loaded := s.source.IsLoaded(""); !loaded {
 			t.Error("the first list is not loaded")
 		}
 		refuse(s.cluster, errForbidden)
 		s.replaceType("red")
 		time.Sleep(time.Minute)
-		if _, loaded := s.source.IsLoaded(); loaded {
+		if _, loaded := s.source.IsLoaded(""); loaded {
 			t.Error("loaded without n")
 		}
 		refuse(s.cluster, nil)
 		time.Sleep(36 * time.Second)
 		s.checkKeys("allowed:", "m/new", "n/new")
-		if _, loaded := s.source.IsLoaded(); !loaded {
+		if _, loaded := s.source.IsLoaded(""); !loaded {
 			t.Error("n is not loaded")
 		}
 	})

@@ -469,16 +469,16 @@ func (g *gate) loaded(view sharding.View) {
 	}
 }
 
-// IsLoaded reports whether the reflector has all objects in the present slots of the shard. Last is the key of the last object that it has got
-// for that, and may be empty. The caller holds no lock.
-func (s *Source) IsLoaded() (last string, loaded bool) {
+// IsLoaded reports whether the reflector has all objects in the present slots of the shard up to version, which may be empty. Last is the key of
+// the last object that it has got for that, and may be empty. The caller holds no lock.
+func (s *Source) IsLoaded(version string) (last string, loaded bool) {
 	view, k := s.gate.view(), &s.gate.known
 	if view == nil {
 		return "", true
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.lastGained, view.Slots.Minus(k.slotsLocked()).Empty()
+	return k.lastGained, view.Slots.Minus(k.slotsLocked()).Empty() && !before(k.version, version)
 }
 
 // listedView is loaded after a list, which has the slots of an earlier or the present view.
@@ -801,6 +801,9 @@ func (k *known) gained(namespace string, slots sharding.Slots, content listed) {
 // recedeLocked sets an earlier version up to which the reflector has everything of namespace or, without a set, at all. The caller holds mu.
 func (k *known) recedeLocked(namespace, version string) {
 	if k.positions == nil {
+		if !before(k.version, k.gainedAt) {
+			k.gainedAt = k.version
+		}
 		k.version = version
 		return
 	}

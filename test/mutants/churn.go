@@ -55,7 +55,7 @@ var ofChurn = []table{
 		{"churn: a wait does not wait", "Factory.waitFor", drop("f.wait(waiting, e, o)")},
 	}},
 	{"internal/informer", ofModel, []mutant{
-		{"churn: a cache that is synced has each version", "versionWait.look", replace("listed && reaches(have, w.version) && w.isLoaded()", "listed")},
+		{"churn: a cache that is synced has each version", "versionWait.look", replace("listed && reaches(have, w.version) && w.isLoaded(have)", "listed")},
 	}},
 	{"internal/packed", ofModel, []mutant{
 		{"churn: unequal parts of packed objects are taken for equal ones", "decoder.valueLike", replace("d.data[d.pos:end] == other.data[other.pos:other.after()]", "end-d.pos == other.after()-other.pos")},
