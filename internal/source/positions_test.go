@@ -251,3 +251,21 @@ func TestPoll_RetryRepeatsTheRefusedListOfANamespace(t *testing.T) {
 		check("alone, after Retry:", 3)
 	})
 }
+
+// Also if all namespaces must be listed again, only Retry lists one again that does not fit into a memory budget.
+func TestNamespaces_RetryRepeatsTheRefusedListOfTheOnlyNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, func(cfg *source.Config) { cfg.Budget = budget.New(100_000) }, nil, "m")
+		create(t, s.cluster, "large", "x", strings.Repeat("x", 200_000))
+		s.source.SetNamespaces("large")
+		synctest.Wait()
+		now, _ := s.available.Current()
+		now.Unsettled = true
+		s.available.Set(now)
+		time.Sleep(time.Hour)
+		s.checkRequests("refused:", "large", 1, 0)
+		s.source.Retry()
+		time.Sleep(time.Hour)
+		s.checkRequests("after Retry:", "large", 2, 0)
+	})
+}
