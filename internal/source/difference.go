@@ -198,11 +198,14 @@ func (s *resumableWatch) missingIn(content listed, t Type, keys []string) []stri
 		kept[s.known.keyOf(own)] = rejected.uid
 	}
 	stays := map[string]bool{}
+	unlisted := map[string]bool{}
 	for namespace, at := range content.positions {
-		if at.listed || replaced {
-			continue
+		if !at.listed && !replaced {
+			unlisted[namespace] = true
 		}
-		for _, key := range s.known.keysIn(namespace) {
+	}
+	for _, keys := range s.known.keysEach(unlisted) {
+		for _, key := range keys {
 			stays[key] = true
 		}
 	}

@@ -304,12 +304,7 @@ func (s *Source) Unlisted(namespace string) (unlisted []Namespace, known bool, e
 		names = []string{namespace}
 	}
 	k := &s.gate.known
-	missing := map[string]bool{}
-	for _, name := range names {
-		if !k.stored(name, s.gate.lookUp()) {
-			missing[name] = true
-		}
-	}
+	missing := k.unstored(names, s.gate.lookUp())
 	if len(missing) == 0 {
 		return nil, true, nil
 	}

@@ -142,33 +142,54 @@ func (k *known) versionFor(key string) string {
 	return k.version
 }
 
-// stored reports whether the store has the first list of namespace, of which the reflector has a whole list. Events that the reflector got
-// after that list may be in the store later. The caller holds no lock, since the store may wait for index functions.
-func (k *known) stored(namespace string, store lookUp) bool {
+// unstored returns those of names of which the reflector has no whole list, or the store does not have the first one. Events that the reflector
+// got after that list may be in the store later. The caller holds no lock, since the store may wait for index functions.
+func (k *known) unstored(names []string, store lookUp) map[string]bool {
+	unstored, pending, missing := map[string]bool{}, map[string]*storing{}, map[string]string{}
 	k.mu.Lock()
-	at := k.positions[namespace]
-	if listed := at.listed || k.hasAllLocked(); !listed || at.storing == nil || at.storing.done || store == nil {
-		k.mu.Unlock()
-		return listed
+	for _, name := range names {
+		switch at := k.positions[name]; {
+		case !at.listed && !k.hasAllLocked():
+			unstored[name] = true
+		case at.storing != nil && !at.storing.done && store != nil:
+			pending[name], missing[name] = at.storing, at.storing.missing
+		}
 	}
-	missing := at.storing.missing
 	k.mu.Unlock()
+	if len(pending) == 0 {
+		return unstored
+	}
+	k.updateMissing(missing, store)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name, storing := range pending {
+		storing.missing, storing.done = missing[name], storing.done || missing[name] == ""
+		if !storing.done {
+			unstored[name] = true
+		}
+	}
+	return unstored
+}
+
+// updateMissing sets the values of missing, whose keys are names of namespaces, to the key of an object that the store lacks; empty: there is
+// none. It visits the objects of all namespaces at most once.
+func (k *known) updateMissing(missing map[string]string, store lookUp) {
 	lacks := func(key string) bool {
 		_, there := store(key)
 		_, exists := k.get(key) // the object may have been deleted
 		return !there && exists
 	}
-	if missing == "" || !lacks(missing) {
-		missing = ""
-		keys := k.keysIn(namespace)
-		if first := slices.IndexFunc(keys, lacks); first >= 0 {
-			missing = keys[first]
+	unknown := map[string]bool{}
+	for name, key := range missing {
+		if key == "" || !lacks(key) {
+			missing[name], unknown[name] = "", true
 		}
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	at.storing.missing, at.storing.done = missing, at.storing.done || missing == ""
-	return at.storing.done
+	for name, keys := range k.keysEach(unknown) {
+		if first := slices.IndexFunc(keys, lacks); first >= 0 {
+			missing[name] = keys[first]
+		}
+	}
 }
 
 // hasAllLocked reports whether the reflector has a list of all namespaces at once. The caller holds mu.
@@ -200,22 +221,32 @@ func (k *known) describeLocked(states []Namespace) {
 // keysIn returns the keys of the objects that the server has in namespace, sorted. A transform may have
 // given them other keys.
 func (k *known) keysIn(namespace string) []string {
+	keys := k.keysEach(map[string]bool{namespace: true})[namespace]
+	slices.Sort(keys)
+	return keys
+}
+
+// keysEach returns the keys as keysIn does, in no order, by those of namespaces that have objects.
+func (k *known) keysEach(namespaces map[string]bool) map[string][]string {
+	if len(namespaces) == 0 {
+		return nil
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var keys []string
+	keys := map[string][]string{}
 	renamed := make(map[string]bool, len(k.renamed)) // keys by a transform
 	for own, key := range k.renamed {
 		renamed[key] = true
-		if _, there := k.objects.get(key); there && namespaceOf(own) == namespace {
-			keys = append(keys, key)
+		namespace := namespaceOf(own)
+		if _, there := k.objects.get(key); there && namespaces[namespace] {
+			keys[namespace] = append(keys[namespace], key)
 		}
 	}
 	for key := range k.objects.keys() {
-		if namespaceOf(key) == namespace && !renamed[key] {
-			keys = append(keys, key)
+		if namespace := namespaceOf(key); namespaces[namespace] && !renamed[key] {
+			keys[namespace] = append(keys[namespace], key)
 		}
 	}
-	slices.Sort(keys)
 	return keys
 }
 
