@@ -404,7 +404,7 @@ func TestFlips_AnEventBelowTheVersionIsNotForgotten(t *testing.T) {
 		w.create("c")
 		w.expect("before", "add c red")
 		time.Sleep(time.Minute)
-		w.cluster.Intercept(failing("list", apierrors.NewInternalError(errors.New("starting")), 0))
+		w.cluster.Intercept(failing("list", errForbidden, 0)) // a server that does not work would be compared anyway
 		w.cluster.Restore(backup)
 		server.events <- eventOf(watch.Added, "d", "2")
 		time.Sleep(5 * time.Second)
