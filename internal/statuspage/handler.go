@@ -49,7 +49,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	at := placeOf(r)
-	if at.unknown {
+	if at.unknown || len(at.resource) > resourceAtMost {
 		refuse(http.StatusNotFound, "Not found: add the name of a resource, such as pods.v1, to the path of the table.").send(w, r)
 		return
 	}

@@ -171,6 +171,8 @@ func TestHandler_PathsBelowAreResources(t *testing.T) {
 	for _, path := range []string{"/informers/", "/stripped/", "/rest/"} {
 		checkPage(t, mux, path+pods+"/status", http.StatusNotFound, "Not found")
 		checkPage(t, mux, path+pods+"/", http.StatusNotFound, "Not found")
+		checkPage(t, mux, path+strings.Repeat("x", 512), http.StatusNotFound, "xxx")
+		checkPage(t, mux, path+strings.Repeat("x", 513), http.StatusNotFound, "Not found")
 	}
 	checkPage(t, mux, "/informers/"+pods+"?resource="+ships, http.StatusOK, "ships.v1.sea.example.com at ")
 }
@@ -196,6 +198,7 @@ func TestHandler_PathsOfOtherRouters(t *testing.T) {
 	}
 	checkPage(t, handler, "/pods", http.StatusOK, "pods at ")
 	checkPage(t, handler, "/debug/informers/boats.v1", http.StatusNotFound, "boats.v1 at ")
+	checkPage(t, handler, "/"+strings.Repeat("x", 513), http.StatusNotFound, "Not found")
 	stripped := http.StripPrefix("/debug", handler)
 	checkPage(t, stripped, "/debug/", http.StatusOK, "2 informers")
 	checkPage(t, stripped, "/debug/pods", http.StatusOK, "pods at ")
