@@ -18,7 +18,7 @@ type Table struct {
 	At      time.Time `json:"at"`
 	Summary Summary   `json:"summary"`
 	// Matching is the number of informers that match the request. Informers are those from Offset
-	// on, problems first, and NotShown is the number of further matches.
+	// on, problems first, and NotShown is the number of matches after them.
 	Matching  int               `json:"matching"`
 	Offset    int               `json:"offset"`
 	NotShown  int               `json:"notShown"`
@@ -104,6 +104,6 @@ func (t *Table) cut(q query) *Table {
 			part.Informers = append(part.Informers, bounded(*i, rowBounds))
 		}
 	}
-	part.NotShown = part.Matching - len(part.Informers)
+	part.NotShown = max(0, part.Matching-part.Offset-len(part.Informers))
 	return part
 }

@@ -69,17 +69,27 @@ func TestTable_TenThousandTypesAreShownInParts(t *testing.T) {
 		t.Errorf("first part: %d of %d, %d not shown, begins with %+v", len(first.Informers), first.Matching, first.NotShown, first.Informers[0])
 	}
 	seen := map[string]bool{}
-	for offset := 0; offset < 10_000; offset += 500 {
-		for _, name := range names(tableOf(t, handler, fmt.Sprintf("/?offset=%d", offset))) {
+	for offset, further := 0, 10_000; further > 0 && offset < 20_000; offset += 500 {
+		part := tableOf(t, handler, fmt.Sprintf("/?offset=%d", offset))
+		for _, name := range names(part) {
 			seen[name] = true
+		}
+		if further = part.NotShown; further != 9_500-offset {
+			t.Errorf("offset %d: %d further informers, want %d", offset, further, 9_500-offset)
 		}
 	}
 	if len(seen) != 10_000 {
 		t.Errorf("all parts together have %d", len(seen))
 	}
+	if beyond := tableOf(t, handler, "/?offset=12000"); beyond.NotShown != 0 || len(beyond.Informers) > 0 {
+		t.Errorf("beyond the last: %d, and %d further informers", len(beyond.Informers), beyond.NotShown)
+	}
 	text := get(t, handler, "/?offset=500", "").Body.String()
 	if !strings.Contains(text, "501 to 1,000 of 10,000 informers, problems first; 9,500 not shown.") || strings.Count(text, "\n") > 510 {
 		t.Errorf("text: %s", text[max(0, len(text)-200):])
+	}
+	if text := get(t, handler, "/?offset=9500", "").Body.String(); !strings.Contains(text, "9,501 to 10,000 of 10,000 informers, problems first; 9,500 not shown.") {
+		t.Errorf("the last part: %s", text[max(0, len(text)-200):])
 	}
 	if html := get(t, handler, "/?offset=1500", "text/html").Body.String(); !strings.Contains(html, `<a href="?offset=1000" rel="prev">`) {
 		t.Error("the link to earlier rows is not to offset 1000")

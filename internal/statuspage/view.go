@@ -112,8 +112,8 @@ func (v *view) pages(t *Table, q query) {
 		}
 	case shown == 0:
 		v.Shown = "Offset " + number(t.Offset) + " is beyond the last of " + count(t.Matching, "informer") + "."
-	case t.NotShown > 0:
-		v.Shown = number(t.Offset+1) + " to " + number(t.Offset+shown) + " of " + count(t.Matching, "informer") + ", problems first; " + number(t.NotShown) + " not shown."
+	case t.Matching > shown:
+		v.Shown = number(t.Offset+1) + " to " + number(t.Offset+shown) + " of " + count(t.Matching, "informer") + ", problems first; " + number(t.Matching-shown) + " not shown."
 	case t.Matching < t.Summary.Informers:
 		v.Shown = number(t.Matching) + " of " + count(t.Summary.Informers, "informer") + "."
 	}
