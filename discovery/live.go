@@ -123,13 +123,13 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 // which needs a request for each group version, 2 s are 10 s and 10 s are 50 s.
 //
 // The resolver of a factory of package dynamicinformer begins with a narrow run, which
-// [Status.Narrow] reports: it requests only the types of the factory's informers, while they are at
-// most four. For each type it reads the document of the group version, once a minute, and lists and
-// watches the metadata of the type's CRD and APIService. The run widens to what is described above,
-// for good, when
+// [Status.Narrow] reports: it requests only the types that informers of the factory are or have been
+// on, while these are at most four. For each type it reads the document of the group version, once a
+// minute, and lists and watches the metadata of the type's CRD and APIService. The run widens to what is
+// described above, for good, when
 //
-//   - an informer is on a fifth type, or on another version or with another [VersionPolicy] than
-//     [Exact];
+//   - an informer is on a fifth type, also if others are released, or on another version or with another
+//     [VersionPolicy] than [Exact];
 //   - the program asks the resolver a question, or subscribes;
 //   - a type is not served, or its CRD was written less than ten seconds ago;
 //   - a request fails, or the server does not respond within a second at the start;

@@ -12,8 +12,8 @@ import (
 type Status struct {
 	// Running reports whether Run runs. Otherwise, of the other fields only the counts are set.
 	Running bool
-	// Narrow says that the run is narrow: it requests only the few types of a factory's informers;
-	// see [Resolver.Run]. CRDs, APIServices, Documents and Types are then about these types. CRDs
+	// Narrow says that the run is narrow: it requests only the few types that a factory's informers have been
+	// on; see [Resolver.Run]. CRDs, APIServices, Documents and Types are then about these types. CRDs
 	// and APIServices stay SourceConnecting if all types are in the core group.
 	Narrow bool
 	// CRDs and APIServices are the watches.

@@ -207,7 +207,7 @@ func (f *Factory) pin(gvr schema.GroupVersionResource, as form.Form) (e *entry, 
 }
 
 // Resolver returns the factory's discovery, or nil without discovery. The factory runs it from Start
-// on; while the informers are on at most four types, it requests only these types.
+// on; while the informers have been on at most four types, it requests only these types.
 func (f *Factory) Resolver() *discovery.Resolver { return f.options.resolver }
 
 // Client returns the dynamic client of the factory, for other requests of the program. It is the client that was given to New, or a client with
