@@ -336,7 +336,7 @@ func (l *live) widen() {
 // another source must answer: the run is not narrow, or it widens.
 func (r *Resolver) narrowly(ctx context.Context, gvr schema.GroupVersionResource) (res Resource, known bool) {
 	l := r.liveRun()
-	if l == nil || !typefacts.ForInformers(ctx) || CheckGVR(gvr) != nil {
+	if l == nil || ctx == nil || !typefacts.ForInformers(ctx) || CheckGVR(gvr) != nil {
 		return Resource{}, false
 	}
 	var t *narrowType

@@ -258,20 +258,41 @@ func TestValidate_VerbErrorComesWithoutResource(t *testing.T) {
 	}
 }
 
+// A run answers questions about known types from memory, without the context.
 func TestResolver_ANilContextIsAnError(t *testing.T) {
-	s := newServer(t, aggregated, everything()...)
-	r := s.resolver(t)
+	unknown := widgets.GroupVersion().WithResource("unicorns")
+	kind := widgets.GroupVersion().WithKind("Unicorn")
 	var none context.Context
-	_, resolved := r.Resolve(none, "pods")
-	_, all := r.ResolveAll(none, discovery.Selector{})
-	_, awaited := r.Await(none, schema.GroupVersionResource{Version: "v1", Resource: "pods"})
-	_, mapping := r.RESTMapper().(meta.RESTMapperWithContext).RESTMappingWithContext(none, schema.GroupKind{Kind: "Pod"})
-	for name, err := range map[string]error{"Resolve": resolved, "ResolveAll": all, "Await": awaited, "RESTMapping": mapping, "Run": r.Run(none)} {
-		if err == nil || !strings.HasSuffix(err.Error(), ": the context is nil") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if got := s.paths(); got != nil {
-		t.Errorf("requests = %v, want none", got)
+	for name, resolver := range map[string]func(s *apiServer) *discovery.Resolver{
+		"without a run": func(s *apiServer) *discovery.Resolver { return s.resolver(t) },
+		"with a run":    func(s *apiServer) *discovery.Resolver { return run(t, s, never()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, aggregated, everything()...)
+			r := resolver(s)
+			s.paths()
+			_, resolved := r.Resolve(none, "unicorns")
+			_, ofResource := r.ResolveGVR(none, unknown)
+			_, ofKind := r.ResolveGVK(none, kind)
+			_, all := r.ResolveAll(none, discovery.Selector{})
+			_, valid := r.Validate(none, unknown)
+			_, exact := r.ValidateVersion(none, unknown, discovery.Exact())
+			_, preferred := r.ValidateVersion(none, unknown, discovery.FollowPreferred())
+			_, awaited := r.Await(none, unknown)
+			_, named := r.AwaitRef(none, "unicorns")
+			_, mapping := r.RESTMapper().(meta.RESTMapperWithContext).RESTMappingWithContext(none, kind.GroupKind())
+			for name, err := range map[string]error{
+				"Resolve": resolved, "ResolveGVR": ofResource, "ResolveGVK": ofKind, "ResolveAll": all, "Validate": valid,
+				"ValidateVersion, exact": exact, "ValidateVersion, preferred": preferred,
+				"Await": awaited, "AwaitRef": named, "RESTMapping": mapping, "Run": r.Run(none),
+			} {
+				if err == nil || !strings.HasSuffix(err.Error(), ": the context is nil") {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if got := s.paths(); got != nil {
+				t.Errorf("requests = %v, want none", got)
+			}
+		})
 	}
 }
