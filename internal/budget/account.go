@@ -210,6 +210,7 @@ func (a *Account) needsLocked(d *demand) int64 {
 func (a *Account) promiseLocked(r *Reservation, d *demand) {
 	r.least, r.common, r.begun = d.needs, d.common, max(a.common, d.common)
 	a.promised = max(a.promised, d.common)
+	a.budget.least = 0 // lists that wait may need less beside it
 }
 
 // grantLocked reserves what w needs, if there is room, and ends its wait. The caller holds the budget's mu.

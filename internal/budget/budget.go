@@ -71,7 +71,7 @@ type waiter struct {
 // admitLocked reserves what the waiting lists need, as far as there is room, in order. A list that does not fit does not block those
 // behind it. The caller holds mu.
 func (b *Budget) admitLocked() {
-	if len(b.waiting) == 0 || b.used+b.least > b.limit {
+	if len(b.waiting) == 0 || b.least > 0 && b.used+b.least > b.limit {
 		return
 	}
 	b.least = math.MaxInt64

@@ -62,6 +62,64 @@ func TestBudget_AWaitingListNeedsLessIfThereIsMoreInCommon(t *testing.T) {
 	}
 }
 
+// Two lists of one account have a part in common, which counts once.
+func TestBudget_AWaitingListNeedsLessBesideAnotherOne(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		b := New(100)
+		cached, others := store{common: 5}, store{objects: 95}
+		a, other := b.Account(cached.size), b.Account(others.size)
+		a.Update()
+		other.Update()
+		if _, over := list(t, a, "first", false, 25); over == nil {
+			t.Fatal("the first list fits")
+		}
+		if _, over := list(t, a, "second", false, 1); over == nil {
+			t.Fatal("the second list fits")
+		}
+		cached.common = 0
+		a.Update()
+		first := a.Await(false, "first")
+		var second *Wait
+		if waits {
+			second = a.Await(false, "second")
+		}
+		others.objects = 88
+		other.Update()
+		if waits && !isOver(second) { // 6 of 12
+			t.Errorf("there is room for the second list: %+v", b.Status())
+		}
+		if _, over := list(t, a, "second", false, 1); over != nil {
+			t.Errorf("the second list, which waits=%v: %v", waits, over)
+		}
+		if isOver(first) {
+			t.Errorf("there is no room for the first list: %+v", b.Status())
+		}
+		others.objects = 69
+		other.Update()
+		if !isOver(first) { // 69 for the others, 1 for the second list, 5 in common, and 25
+			t.Errorf("beside the second list, which waits=%v: %+v", waits, b.Status())
+		}
+	}
+}
+
+// Events may have filled its cache meanwhile, and more than the budget may be in use.
+func TestBudget_AWaitingListThatNeedsNothingBegins(t *testing.T) {
+	b := New(100)
+	cached, others := store{objects: 20}, store{objects: 70}
+	a, other := b.Account(cached.size), b.Account(others.size)
+	a.Update()
+	other.Update()
+	if _, over := list(t, a, "", true, 50); over == nil {
+		t.Fatal("it fits")
+	}
+	w := a.Await(true, "")
+	cached.objects = 50
+	a.Update()
+	if !isOver(w) { // its objects replace as many
+		t.Errorf("it waits: %+v", b.Status())
+	}
+}
+
 // A list that replaces its cache and is not larger needs room only for what its objects have in common.
 func TestBudget_AListNeedsRoomForWhatIsInCommon(t *testing.T) {
 	b := New(120)
