@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -51,6 +53,28 @@ func TestDemonstration_AClusterThatStopsAffectsOnlyItself(t *testing.T) {
 	failed := slices.IndexFunc(got["west"], isDegraded)
 	if failed < 0 || !slices.Contains(got["west"][failed:], "Synced") {
 		t.Errorf("west: %q", got["west"])
+	}
+}
+
+func TestDemonstration_EndsIfAServerDoesNotStart(t *testing.T) {
+	for _, at := range []string{"starting two API servers", "west starts again"} {
+		t.Run(at, func(t *testing.T) {
+			temp := t.TempDir()
+			t.Setenv("TMPDIR", temp)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			err := demonstrate(ctx, func(_, text string) {
+				if strings.HasPrefix(text, at) {
+					cancel()
+				}
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("error: %v", err)
+			}
+			if left, err := os.ReadDir(temp); len(left) > 0 || err != nil {
+				t.Errorf("temporary files are left: %v, %v", left, err)
+			}
+		})
 	}
 }
 

@@ -31,8 +31,8 @@ var ships = schema.GroupVersionResource{Group: "example.com", Version: "v1", Res
 // cluster is an API server that can be stopped and started again, with its data and at the same address.
 type cluster struct {
 	name    string
-	data    string // directory
-	server  *embedded.Server
+	data    string                                // directory
+	server  *embedded.Server                      // nil: it has not started
 	forward atomic.Pointer[httputil.ReverseProxy] // to server; nil: it does not run
 	address *httptest.Server
 }
@@ -86,6 +86,9 @@ func (c *cluster) start(ctx context.Context) (err error) {
 
 func (c *cluster) stop() error {
 	c.forward.Store(nil)
+	if c.server == nil {
+		return nil
+	}
 	return c.server.Stop()
 }
 
