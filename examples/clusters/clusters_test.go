@@ -83,9 +83,16 @@ func TestProgram_RefusesAWrongCommandLine(t *testing.T) {
 		{"--kubeconfig", "/nowhere", "--contexts", "a", "--resource", "ships"},
 		{"--kubeconfig", "/nowhere", "--contexts", "a", "--resource", "ships.v1.example.com"},
 		{"--nonsense"},
+		{"--contexts", "a"},
+		{"--resource", "ships.v1.example.com"},
+		{"--kubeconfig", ""},
+		{"more"},
 	} {
-		if err := program(t.Context(), args, &bytes.Buffer{}); err == nil {
-			t.Errorf("%q: no error", args)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // a demonstration would end at once
+		var out bytes.Buffer
+		if err := program(ctx, args, &out); err == nil || out.Len() > 0 {
+			t.Errorf("%q: error %v, output %q", args, err, &out)
 		}
 	}
 }

@@ -44,8 +44,13 @@ func program(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	report := func(cluster, text string) { fmt.Fprintf(out, "%-8s %s\n", cluster, text) }
-	if *kubeconfig == "" {
+	switch {
+	case flags.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case flags.NFlag() == 0:
 		return demonstrate(ctx, report)
+	case *kubeconfig == "":
+		return errors.New("--contexts and --resource require --kubeconfig, which must not be empty")
 	}
 	gvr, _ := schema.ParseResourceArg(*resource)
 	if gvr == nil {
