@@ -115,6 +115,7 @@ func (c *cluster) launch(ctx context.Context, ship string) error {
 
 // demonstrate watches ships in two clusters. One of them stops, and returns.
 func demonstrate(ctx context.Context, to report) (err error) {
+	to = to.serial() // watch calls it too
 	to("", "starting two API servers; the first start takes some minutes to build them")
 	east, err := newCluster(ctx, "east")
 	if err != nil {

@@ -15,28 +15,34 @@ import (
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 )
 
-// report gets each event and each change of a state in a cluster. Calls for different clusters are concurrent with
-// watch, and never with one another.
+// report gets each event and each change of a state in a cluster, and, without a cluster, each step of the demonstration.
+// Calls are never concurrent with one another.
 type report func(cluster, text string)
+
+// serial returns a report that may be called concurrently. It makes one call of to at a time.
+func (to report) serial() report {
+	var mu sync.Mutex
+	return func(cluster, text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		to(cluster, text)
+	}
+}
 
 // watch watches the objects of gvr in all clusters until ctx ends. Each cluster has a factory; the factories
 // share the tables of strings, since objects in several clusters are often similar.
 func watch(ctx context.Context, clusters map[string]*rest.Config, gvr schema.GroupVersionResource, to report) error {
 	var (
-		mu      sync.Mutex // one call of report at a time
 		running sync.WaitGroup
 		errs    = make(chan error, len(clusters))
 		tables  = dynamicclient.NewTables()
 	)
+	to = to.serial()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for name, cfg := range clusters {
 		running.Go(func() {
-			err := watchCluster(ctx, cfg, gvr, tables, func(text string) {
-				mu.Lock()
-				defer mu.Unlock()
-				to(name, text)
-			})
+			err := watchCluster(ctx, cfg, gvr, tables, func(text string) { to(name, text) })
 			if err != nil {
 				errs <- fmt.Errorf("cluster %s: %w", name, err)
 				cancel()
