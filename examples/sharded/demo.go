@@ -74,7 +74,7 @@ func demonstrate(ctx context.Context, s settings, show func([]row)) (err error) 
 	if err := d.fill(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}
-	defer func() { err = errors.Join(err, d.end()) }() // before the server stops
+	defer func() { err = errors.Join(err, d.end(ctx, endTimeout)) }() // before the server stops
 	for n := range s.replicas {
 		if err := d.start(ctx, fmt.Sprintf("member-%d", n)); err != nil {
 			return err
@@ -220,21 +220,21 @@ func (d *demo) watch(ctx context.Context, show func([]row)) error {
 	}
 }
 
-// end ends all processes, and waits for them.
-func (d *demo) end() error {
+// end ends all processes, also after the end of ctx, and waits for them. It kills those that are left after the timeout.
+func (d *demo) end(ctx context.Context, timeout time.Duration) error {
 	var errs []error
 	for _, r := range d.replicas {
 		_ = r.stdin.Close() // it may have ended
 	}
-	limit := time.NewTimer(endTimeout)
-	defer limit.Stop()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
 	for _, r := range d.replicas {
 		select {
 		case <-r.done:
 			continue
-		case <-limit.C:
+		case <-ctx.Done():
 		}
-		errs = append(errs, fmt.Errorf("%s did not end within %v, and was killed", r.name, endTimeout))
+		errs = append(errs, fmt.Errorf("%s did not end within %v, and was killed", r.name, timeout))
 		_ = r.cmd.Process.Kill() // an error means that it has ended meanwhile
 		<-r.done
 	}

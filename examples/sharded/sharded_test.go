@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -115,6 +116,53 @@ func TestDemonstration_OthersTakeOverTheObjectsOfAKilledProcess(t *testing.T) {
 		if err := syscall.Kill(r.pid, 0); !errors.Is(err, syscall.ESRCH) {
 			t.Errorf("%s: process %d is left: %v", r.name, r.pid, err)
 		}
+	}
+}
+
+// stoppedReplica returns a process that does not run, so that it does not end when its standard input does.
+func stoppedReplica(t *testing.T, d *demo, name string) *replica {
+	t.Helper()
+	r := &replica{row: row{name: name}, cmd: exec.CommandContext(t.Context(), os.Args[0], memberCommand), done: make(chan struct{})}
+	stdin, err := r.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := r.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.stdin = stdin
+	go func() {
+		defer close(r.done)
+		d.read(r, stdout)
+	}()
+	t.Cleanup(func() {
+		_ = r.cmd.Process.Kill() // it may have ended
+		<-r.done
+	})
+	if err := r.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestDemo_EndKillsEachProcessThatDoesNotEnd(t *testing.T) {
+	d := &demo{changed: make(chan struct{}, 1)}
+	d.replicas = []*replica{stoppedReplica(t, d, "member-0"), stoppedReplica(t, d, "member-1")}
+	ended := make(chan error, 1)
+	go func() { ended <- d.end(t.Context(), 10*time.Millisecond) }()
+	select {
+	case err := <-ended:
+		for _, r := range d.replicas {
+			if err == nil || !strings.Contains(err.Error(), r.name+" did not end within 10ms, and was killed") {
+				t.Errorf("error: %v", err)
+			}
+		}
+	case <-time.After(patience):
+		t.Errorf("end has not returned after %v", patience)
 	}
 }
 
