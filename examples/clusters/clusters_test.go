@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -69,6 +72,33 @@ func TestDemonstration_EndsIfAServerDoesNotStart(t *testing.T) {
 				t.Errorf("temporary files are left: %v, %v", left, err)
 			}
 		})
+	}
+}
+
+// silentServer returns the address of a server that never responds. It calls asked with each request.
+func silentServer(t *testing.T, asked func()) (address string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestWatch_TheEndOfItsContextIsNoError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	address := silentServer(t, cancel)
+	if err := watch(ctx, map[string]*rest.Config{"east": {Host: address}}, ships, func(string, string) {}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWatch_ReturnsOnlyTheErrorOfTheClusterThatFails(t *testing.T) {
+	address := silentServer(t, func() {})
+	err := watch(t.Context(), map[string]*rest.Config{"east": {Host: address}, "west": {Host: "%"}}, ships, func(string, string) {})
+	if err == nil || !strings.Contains(err.Error(), "cluster west: ") || strings.Contains(err.Error(), "cluster east: ") {
+		t.Errorf("error: %v", err)
 	}
 }
 

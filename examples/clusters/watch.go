@@ -29,8 +29,16 @@ func (to report) serial() report {
 	}
 }
 
-// watch watches the objects of gvr in all clusters until ctx ends. Each cluster has a factory; the factories
-// share the tables of strings, since objects in several clusters are often similar.
+// unlessEnded returns nil after the end of ctx, and otherwise err.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// watch watches the objects of gvr in all clusters until ctx ends, and then returns nil, or until one of them fails. Each
+// cluster has a factory; the factories share the tables of strings, since objects in several clusters are often similar.
 func watch(ctx context.Context, clusters map[string]*rest.Config, gvr schema.GroupVersionResource, to report) error {
 	var (
 		running sync.WaitGroup
@@ -58,7 +66,7 @@ func watch(ctx context.Context, clusters map[string]*rest.Config, gvr schema.Gro
 	return errors.Join(all...)
 }
 
-// watchCluster watches the objects of gvr in one cluster until ctx ends.
+// watchCluster watches the objects of gvr in one cluster until ctx ends, and then returns nil.
 func watchCluster(ctx context.Context, cfg *rest.Config, gvr schema.GroupVersionResource, tables *dynamicclient.Tables, to func(text string)) (err error) {
 	factory, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithClientOptions(dynamicclient.WithTables(tables)))
 	if err != nil {
@@ -73,7 +81,7 @@ func watchCluster(ctx context.Context, cfg *rest.Config, gvr schema.GroupVersion
 	// The cluster may not be reachable, and the type may not be installed yet.
 	lease, err := factory.Acquire(ctx, gvr, dynamicinformer.WithAllowAbsent())
 	if err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	event := func(what string) func(any) {
 		return func(obj any) {
@@ -85,7 +93,7 @@ func watchCluster(ctx context.Context, cfg *rest.Config, gvr schema.GroupVersion
 	if _, err := lease.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: event("added"), UpdateFunc: func(_, obj any) { changed(obj) }, DeleteFunc: event("deleted"),
 	}); err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	last := ""
 	for now := range lease.Watch(ctx) {

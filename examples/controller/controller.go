@@ -55,13 +55,13 @@ func run(ctx context.Context, cfg *rest.Config, nodesGVR schema.GroupVersionReso
 
 	nodes, err := factory.Acquire(ctx, nodesGVR)
 	if err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	blocks, err := factory.Acquire(ctx, blocksGVR,
 		dynamicinformer.WithAllowAbsent(), // Calico may be installed later
 		dynamicinformer.WithIndexers(cache.Indexers{byNode: nodesOf}))
 	if err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	c := &controller{
 		blocks: blocks,
@@ -81,19 +81,16 @@ func (c *controller) run(ctx context.Context) error {
 		UpdateFunc: func(_, block any) { c.enqueue(block) },
 		DeleteFunc: c.enqueue, // also if the type itself is deleted
 	}); err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	if _, err := c.nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    c.enqueueBlocksOf,
 		DeleteFunc: c.enqueueBlocksOf,
 	}); err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	if err := c.nodes.WaitForSync(ctx, dynamicinformer.WithFailFast()); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
+		return unlessEnded(ctx, err)
 	}
 
 	var running sync.WaitGroup
@@ -107,6 +104,14 @@ func (c *controller) run(ctx context.Context) error {
 	c.queue.ShutDown()
 	running.Wait()
 	return nil
+}
+
+// unlessEnded returns nil after the end of ctx, and otherwise err.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // next reconciles the next block of the queue. It returns false after the queue was shut down.

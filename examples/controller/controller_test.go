@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
@@ -14,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
@@ -163,6 +168,60 @@ func TestController_RemovesBlocksWhenTheTypeIsDeleted(t *testing.T) {
 	c.installBlocks()
 	c.createBlock("one", "192.0.2.0/30", "missing")
 	c.expect("one", "192.0.2.0")
+}
+
+// Acquire asks for the resources of a group and version. The server responds to a request only for nodes, and not to that for
+// the path silent.
+func TestController_TheEndOfItsContextIsNoError(t *testing.T) {
+	const nodesPath = "/api/v1"
+	for name, silent := range map[string]string{"while it acquires nodes": nodesPath, "while it acquires blocks": "/apis/crd.projectcalico.org/v1"} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch r.URL.Path {
+				case silent:
+					cancel()
+				case nodesPath:
+					w.Header().Set("Content-Type", "application/json")
+					_, _ = io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"nodes","kind":"Node","verbs":["list","watch"]}]}`)
+					return
+				}
+				<-r.Context().Done()
+			}))
+			defer server.Close()
+			nodes := schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+			if err := run(ctx, &rest.Config{Host: server.URL}, nodes, func(string, []string) {}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestController_TheEndBeforeItHasHandlersIsNoError(t *testing.T) {
+	factory, err := dynamicinformer.New(dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{testNodes: "NodeList", blocksGVR: "IPAMBlockList"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	factory.Start(ctx)
+	nodes, err := factory.Acquire(ctx, testNodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := factory.Acquire(ctx, blocksGVR)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := factory.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+	if err := (&controller{nodes: nodes, blocks: blocks, queue: queue}).run(ctx); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestController_AsksTheServerForNodesThatAreNotCached(t *testing.T) {

@@ -75,7 +75,7 @@ func memberProcess(ctx context.Context, in io.Reader, out io.Writer) error {
 	})
 }
 
-// join joins the group, and watches its part of the objects until ctx ends.
+// join joins the group, and watches its part of the objects until ctx ends, and then returns nil.
 func join(ctx context.Context, cfg *rest.Config, identity string, tell func(report)) (err error) {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -105,7 +105,7 @@ func join(ctx context.Context, cfg *rest.Config, identity string, tell func(repo
 	}()
 	lease, err := factory.Acquire(ctx, blocks)
 	if err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	// Handlers are called only for objects that this process owns. A program with a queue asks shard.Owns again.
 	var handled atomic.Int64
@@ -113,7 +113,7 @@ func join(ctx context.Context, cfg *rest.Config, identity string, tell func(repo
 	if _, err := lease.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { count() }, UpdateFunc: func(any, any) { count() }, DeleteFunc: func(any) { count() },
 	}); err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	tick := time.NewTicker(reportPeriod)
 	defer tick.Stop()

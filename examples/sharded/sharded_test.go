@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"slices"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
 )
 
 // patience is how long each state may take to come.
@@ -163,6 +166,25 @@ func TestDemo_EndKillsEachProcessThatDoesNotEnd(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Errorf("end has not returned after %v", patience)
+	}
+}
+
+// silentServer returns the address of a server that never responds. It calls asked with each request.
+func silentServer(t *testing.T, asked func()) (address string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestJoin_TheEndOfItsContextIsNoError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	address := silentServer(t, cancel)
+	if err := join(ctx, &rest.Config{Host: address}, "a", func(report) {}); err != nil {
+		t.Error(err)
 	}
 }
 

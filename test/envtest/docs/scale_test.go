@@ -2,14 +2,34 @@ package docs_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/sharding"
 )
+
+// The first requests have no response when the context ends.
+func TestScale_TheEndOfTheContextIsNoError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	t.Setenv("POD_NAME", "a")
+	widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+	if err := run(ctx, &rest.Config{Host: server.URL}, widgets, nil); err != nil {
+		t.Error(err)
+	}
+}
 
 // The follower of docs/scale.md hands slots over: two members never work on one slot, and soon each slot has a member again.
 func TestScale_TheFollowerLetsGo(t *testing.T) {

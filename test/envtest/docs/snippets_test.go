@@ -195,7 +195,7 @@ func _(ours func() dynamicinformer.DynamicSharedInformerFactory) {
 
 // docs/scale.md
 
-// run shares the widgets with the other members of the group until ctx ends.
+// run shares the widgets with the other members of the group until ctx ends, and then returns nil.
 func run(ctx context.Context, cfg *rest.Config, widgets schema.GroupVersionResource, handler dynamicinformer.MovedHandler) (err error) {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -218,10 +218,10 @@ func run(ctx context.Context, cfg *rest.Config, widgets schema.GroupVersionResou
 	}()
 	factory.Start(ctx)
 	lease, err := factory.Acquire(ctx, widgets)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = lease.AddEventHandler(handler) // OnMoved: another process has the object now, or will have it
 	}
-	if _, err := lease.AddEventHandler(handler); err != nil { // OnMoved: another process has the object now, or will have it
+	if err != nil && ctx.Err() == nil { // the end of ctx is no error
 		return err
 	}
 	select {
@@ -230,8 +230,6 @@ func run(ctx context.Context, cfg *rest.Config, widgets schema.GroupVersionResou
 	}
 	return nil
 }
-
-var _ = run
 
 func _(ctx context.Context, shard sharding.Shard, write func(context.Context, *unstructured.Unstructured) error) {
 	reconcile := func(ctx context.Context, obj *unstructured.Unstructured) error {
