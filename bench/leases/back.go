@@ -61,6 +61,13 @@ func cycle(ctx context.Context, set *informers.Set, crd *cluster.TemporaryCRD) (
 	const timeout, pause = time.Minute, 200 * time.Millisecond // until the informer has stopped
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timeout after %v", timeout))
 	defer cancel()
+	ended, end := context.WithCancel(ctx)
+	end()
+	for set.Wait(ended) == nil { // the informer has not noticed yet that its type was deleted
+		if err := usage.Sleep(ctx, pause); err != nil {
+			return 0, fmt.Errorf("synced without the type: %w", err)
+		}
+	}
 	established, err := crd.Create(ctx)
 	if err != nil {
 		return 0, err
@@ -88,13 +95,10 @@ type restarted struct {
 
 func openRestarted(ctx context.Context, cfg *rest.Config) (*informers.Set, error) {
 	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return newRestarted(ctx, client), nil
+	return newRestarted(ctx, client), err
 }
 
-// newRestarted returns a set with one restarted informer. Wait must be called once after each
+// newRestarted returns a set with one restarted informer. Wait returns nil once after each
 // creation of the type.
 func newRestarted(ctx context.Context, client dynamic.Interface) *informers.Set {
 	r := &restarted{client: client, ctx: ctx, end: func() {}, starts: make(chan cache.DoneChecker, 100)}

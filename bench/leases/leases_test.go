@@ -63,6 +63,16 @@ func TestMeasure_EveryCaseOnARealServer(t *testing.T) {
 	}
 }
 
+// Wait could otherwise return for the type of the last cycle, and the time would be too short.
+func TestCycle_FailsIfTheSetIsSyncedWithoutTheType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set := &informers.Set{Wait: func(context.Context) error { return nil }}
+		if _, err := cycle(t.Context(), set, &cluster.TemporaryCRD{}); err == nil || !strings.Contains(err.Error(), "synced without the type: timeout") {
+			t.Errorf("error: %v", err)
+		}
+	})
+}
+
 // synced is an informer that has synced.
 type synced struct{ cache.SharedIndexInformer }
 
