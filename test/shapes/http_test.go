@@ -46,9 +46,7 @@ func TestHTTP_WatchErrorHandlerCancels(t *testing.T) {
 		t.Run(l.name, func(t *testing.T) {
 			notFound := stubserver.Respond(404, "application/json", stubserver.Refusal(404, "NotFound"))
 			client, _ := httpClient(t, notFound, notFound)
-			if l.packed {
-				t.Setenv("GVRKIT_PACKED_CACHES", "true")
-			}
+			l.setenv(t)
 			f := l.newFactory(client, 0)
 			informer := f.ForResource(widgets).Informer()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -85,9 +83,7 @@ func TestHTTP_ObjectsAndTheEndOfTheWatch(t *testing.T) {
 				close(opened)
 				<-r.Context().Done()
 			})
-			if l.packed {
-				t.Setenv("GVRKIT_PACKED_CACHES", "true")
-			}
+			l.setenv(t)
 			stop := make(chan struct{})
 			f := l.newFactory(client, 0)
 			generic := f.ForResource(widgets)

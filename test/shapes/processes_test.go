@@ -137,6 +137,7 @@ func TestShapes_NilStopChannel(t *testing.T) {
 
 func useNilStopChannel(t *testing.T, l library) {
 	t.Helper()
+	l.setenv(t)
 	cluster := fakecluster.New(widgetType, nodeType)
 	p := &program{library: l, t: t, cluster: cluster}
 	p.create("ns", "a")
@@ -150,7 +151,12 @@ func useNilStopChannel(t *testing.T, l library) {
 	if !cache.WaitForCacheSync(nil, byFactory.HasSynced, byHand.HasSynced) {
 		t.Error("not synced")
 	}
-	if a, b := len(byFactory.GetStore().ListKeys()), len(byHand.GetStore().ListKeys()); a != 1 || b != 1 {
-		t.Errorf("%d and %d objects", a, b)
+	for name, informer := range map[string]cache.SharedIndexInformer{"by factory": byFactory, "by hand": byHand} {
+		if n := len(informer.GetStore().ListKeys()); n != 1 {
+			t.Errorf("%s: %d objects", name, n)
+		}
+		if ours, is := informer.(interface{ IsPacked() bool }); is == (l.name == clientGo) || is && ours.IsPacked() != l.packed {
+			t.Errorf("%s: %T is not an informer of %s", name, informer, l.name)
+		}
 	}
 }

@@ -80,6 +80,14 @@ func ours(name string, packed bool) library {
 	}
 }
 
+// setenv sets the form of the caches that the test makes from here on.
+func (l library) setenv(t *testing.T) {
+	t.Helper()
+	if l.packed {
+		t.Setenv("GVRKIT_PACKED_CACHES", "true")
+	}
+}
+
 // shape is one way in which programs use the package. Its program notes what it sees.
 type shape struct {
 	name string
@@ -123,9 +131,7 @@ func (p *program) must(err error) {
 // run runs the program of s in a bubble, and returns its notes.
 func run(t *testing.T, l library, s shape) (notes []string) {
 	t.Helper()
-	if l.packed {
-		t.Setenv("GVRKIT_PACKED_CACHES", "true")
-	}
+	l.setenv(t)
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		p := &program{library: l, t: t, cluster: fakecluster.New(widgetType, nodeType), stop: stop}
