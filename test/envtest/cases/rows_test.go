@@ -10,7 +10,7 @@ type row struct {
 	gvrkit, clientGo string
 	// more is what the other tests show of gvrkit, besides the outcome of run.
 	more string
-	// run is the scenario, which is run on both. On client-go, it is not run if clientGo is noFeature.
+	// run is the scenario, which is run on both. Without it, clientGo is noFeature, or begins with notMeasured.
 	run func(s *scenario) (outcome string)
 }
 
