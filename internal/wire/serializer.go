@@ -33,15 +33,11 @@ func (s *serializer) Decode(data []byte, defaults *schema.GroupVersionKind, into
 
 // decode decodes ordinary input. It changes into only if it succeeds.
 func (s *serializer) decode(data []byte, into runtime.Object) (runtime.Object, schema.GroupVersionKind, bool) {
-	_, reads := s.settings.Into.(Read)
-	if list, is := into.(*unstructured.UnstructuredList); s.settings.Into != nil && (!reads || !is || list == nil) {
-		return nil, schema.GroupVersionKind{}, false // events do not come here, and Settings.List decodes the lists of a Struct
+	if s.leaves(into) {
+		return nil, schema.GroupVersionKind{}, false
 	}
 	switch into := into.(type) {
 	case nil:
-		if s.settings.Drop != nil {
-			break // it may be of a bookmark, which keeps all fields if it ends initial events
-		}
 		if object, gvk, ok := s.object(data); ok && !typed[gvk.Kind] {
 			return &unstructured.Unstructured{Object: object}, gvk, true
 		}
@@ -61,6 +57,19 @@ func (s *serializer) decode(data []byte, into runtime.Object) (runtime.Object, s
 		}
 	}
 	return nil, schema.GroupVersionKind{}, false
+}
+
+// leaves reports whether input for into is left to client-go's serializer.
+func (s *serializer) leaves(into runtime.Object) bool {
+	switch list, is := into.(*unstructured.UnstructuredList); {
+	case into == nil && s.settings.Drop != nil: // it may be a bookmark, which keeps all fields if it ends initial events
+		return true
+	case s.settings.Into == nil:
+		return false
+	default: // events do not come here, and Settings.List decodes the lists of a Struct
+		_, reads := s.settings.Into.(Read)
+		return !reads || !is || list == nil
+	}
 }
 
 func (s *serializer) object(data []byte) (object map[string]any, gvk schema.GroupVersionKind, ok bool) {

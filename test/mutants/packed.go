@@ -8,7 +8,7 @@ var ofPacked = []table{
 		{"items are packed without a version before the kind of their list is known", "Read.item", replace(`version != "" && kind != ""`, `version != "" || kind != ""`)},
 		{"lists of custom resources are not packed directly", "Read.item", replace(`version != "" && kind != ""`, `version == "" && kind == ""`)},
 		{"what follows a packed object is not read", "Read.object", drop("b.scanner = b.scan.scanner")},
-		{"packed lists are left to client-go's decoder", "serializer.decode", replace("(!reads || !is || list == nil)", "(!reads || !is || list != nil)")},
+		{"packed lists are left to client-go's decoder", "serializer.leaves", replace("!reads || !is || list == nil", "!reads || !is || list != nil")},
 	}},
 	{"internal/packed", "internal/typed", []mutant{
 		{"packed items of a list have no kind", "encoder.complete", always(`e.missing.Kind == ""`)},

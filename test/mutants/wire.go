@@ -117,7 +117,7 @@ var ofWire = []table{
 		{"nesting has no limit", "scanner.descend", always("s.depth <= maxDepth")},
 		{"depth is not decreased", "scanner.ascend", drop("s.depth--")},
 		{"a Status is decoded as unstructured", "serializer.decode", always("!typed[gvk.Kind]")},
-		{"the bookmark of an unusual event has no annotation", "serializer.decode", never("s.settings.Drop != nil")},
+		{"the bookmark of an unusual event has no annotation", "serializer.leaves", never("s.settings.Drop != nil")},
 		{"fields of objects that client-go decodes are not dropped", "dropper.Decode", drop("d.drop.removeFrom(object)")},
 		{"values of subtrees are not compared", "subtree.hasMembers", never("!same(members[i].value, s.members[i].value)")},
 		{"keys of subtrees are not compared", "subtree.hasMembers", never("members[i].key != s.members[i].key")},
