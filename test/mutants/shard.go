@@ -31,6 +31,8 @@ var ofShard = []table{
 		{"shard: an earlier event replaces a later object", "resumableWatch.passObject", never("!initial && s.isSucceeded(key, own, id)")},
 		{"shard: a list that can't be passed on is repeated without a pause", "splice.apply", drop("s.pace.failed(time.Now(), err)")},
 		{"shard: the failure of a list that was given up stays", "splice.stop", never("s.gain.failed.Load()")},
+		{"shard: the failure of a list that can't be passed on stays", "splice.apply", drop("s.failing = true")},
+		{"shard: the error of a list names no namespace", "resumableWatch.passPart", always("p.namespace != \"\"")},
 		{"shard: an empty set waits for its slots", "known.slotsLocked", replace("sharding.Slots{}.Complement()", "sharding.Slots{}")},
 		{"shard: lists of a set that polls have no pause", "resumableWatch.isReviewed", never("s.requested != nil")},
 		{"shard: the reflector does not have the slots of a whole list", "gate.placed", drop("g.known.hold(r)")},
@@ -57,6 +59,10 @@ var ofShard = []table{
 		{"shard: an empty set does not see the view", "merged.run", drop("reviewed = m.viewChanged()")},
 		{"shard: after a restore, gained slots are listed twice", "splice.apply", drop("s.rewinds = true")},
 		{"shard: what was left out in lost slots counts", "known.lost", never("(k.positions == nil || namespaceOf(own) == namespace) && slots.Has(sharding.SlotOf(rejected.uid))")},
+	}},
+	{"internal/source", "internal/informer", []mutant{
+		{"shard: the version of before gained slots counts", "Source.IsLoaded", replace("!before(k.version, version)", "true")},
+		{"shard: the store need not have what a watch repeats of gained slots", "known.repeatedLocked", always("k.gainedAt == \"\" || !before(k.version, k.gainedAt)")},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
 		{"shard: handlers are called for any object", "ownership.guard", never("o != nil")},
