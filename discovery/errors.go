@@ -98,8 +98,9 @@ type InconclusiveError struct {
 	Failed []schema.GroupVersion
 	// Asked is the time of the last request.
 	Asked time.Time
-	// Again is the time of the next possible request: the server's Retry-After, or the end of a
-	// short pause after several failures in a row, which increases to a second. Zero means now.
+	// Again is the time of the next possible request: the server's Retry-After, at most ten minutes
+	// later, or the end of a short pause after several failures in a row, which increases to a second.
+	// Zero means now.
 	// Earlier questions get the same error without a request.
 	Again time.Time
 	// Err is the cause.
@@ -115,7 +116,7 @@ func inconclusive(ref Ref, err error, failed ...schema.GroupVersion) *Inconclusi
 	if paused, is := errors.AsType[*pauseError](err); is {
 		out.Asked, out.Again = paused.asked, paused.until
 	} else if after, wait := apierrors.SuggestsClientDelay(err); wait {
-		out.Again = out.Asked.Add(time.Duration(after) * time.Second)
+		out.Again = out.Asked.Add(min(time.Duration(after)*time.Second, maxPause))
 	}
 	return out
 }

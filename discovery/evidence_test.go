@@ -394,6 +394,23 @@ func TestInconclusiveError_Again(t *testing.T) {
 	}
 }
 
+// No pause is longer than ten minutes.
+func TestInconclusiveError_AgainIsAtMostTenMinutes(t *testing.T) {
+	s := newServer(t, aggregated, everything()...)
+	s.answer("/apis", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Retry-After", "7200")
+		refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)(w, r)
+	})
+	r := s.resolver(t)
+	for range 2 {
+		_, err := r.Resolve(t.Context(), "widgets.example.com")
+		got := asType[*discovery.InconclusiveError](t, err, discovery.ErrInconclusive)
+		if wait := got.Again.Sub(got.Asked); wait < 9*time.Minute || wait > 10*time.Minute+time.Second {
+			t.Errorf("again in %v", wait)
+		}
+	}
+}
+
 func TestRun_RequestsAreSpaced(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup, metricsGroup)
 	apis := newCollection(metricsService("True"))

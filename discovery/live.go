@@ -91,10 +91,15 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 // The discovery documents have the served resources. The metadata of CustomResourceDefinitions and
 // APIServices, which Run watches, has the backings, and shows when the documents have to be requested
 // again. Run starts with requests for both documents and both lists at the same time. The first snapshot
-// has all four, or, after a second, those that were received. Run reads a CRD only while a caller waits
-// for its type ([Resolver.Await] or an informer) and the documents do not list it, for the reason for
-// which a CRD is not served, and for a question that would be refused although the CRD has changed less
-// than ten seconds ago: documents may be older. It reads an APIService if the server has not created it.
+// has all four, or, after a second, those that were received. Run reads an APIService if the server has
+// not created it. It reads a CRD only
+//
+//   - while a caller waits for its type ([Resolver.Await] or an informer) and the documents do not list it;
+//   - for a question that would be refused although the CRD has changed less than ten seconds ago:
+//     documents may be older;
+//   - if it was created again, and the documents may list the type of the CRD before it;
+//   - if the documents do not list its type any more;
+//   - if its type is not served for a second, for the reason.
 //
 // [Resolver.Status] has the state of each source, and the logger in ctx logs its changes. A server may
 // have no CRDs or no APIServices.

@@ -125,7 +125,7 @@ func parseSlashed(parts []string) (q question, problem string) {
 	case len(parts) == 3 && !core:
 		q.ref = Ref{Resource: parts[2], Version: parts[1], Group: parts[0]}
 	case len(parts) == 2 && versionForm.MatchString(parts[1]):
-		return q, "the resource is missing: " + parts[0] + "/" + parts[1] + " is only a group and a version"
+		return q, "the resource is missing: there is only a group and a version"
 	default:
 		return q, subresource
 	}

@@ -237,3 +237,14 @@ func TestParseRef_LettersThatAreASCIIOnlyInLowerCase(t *testing.T) {
 		}
 	}
 }
+
+func TestRefError_IsShort(t *testing.T) {
+	long := strings.Repeat("x", 5_000)
+	for _, ref := range []string{long, "pods." + long + ".", long + "/v1", "v1/" + long, long + "/v1/pods", "apps/v1, Kind=" + long + "/"} {
+		_, err := discovery.ParseRef(ref)
+		refErr := asType[*discovery.RefError](t, err, discovery.ErrInvalidRef)
+		if len(refErr.Problem) > 100 || len(err.Error()) > 1_500 {
+			t.Errorf("%s…: problem of %d bytes, error of %d", ref[:8], len(refErr.Problem), len(err.Error()))
+		}
+	}
+}

@@ -48,7 +48,7 @@ func (q Quarantine) Count() (n uint64) {
 	return n
 }
 
-// Text describes the counts: "DecodeFailed 2, IndexFailed 1". It returns "" if there are no objects.
+// Text describes the counts: "DecodeFailed 2 and IndexFailed 1". It returns "" if there are no objects.
 func (q Quarantine) Text() string {
 	var parts []string
 	for _, reason := range slices.Sorted(maps.Keys(q.Counts)) {
