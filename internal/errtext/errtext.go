@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -51,13 +52,10 @@ func Cut(text string) string {
 
 // Text returns text as Cut does, without bodies that apimachinery has added.
 func Text(text string) string {
-	for _, words := range []string{missingKind, missingVersion} {
+	for words, end := range map[string]string{missingKind: "'", missingVersion: "'", unexpectedObject: ""} { // a text may have several
 		if before, _, found := strings.Cut(text, words); found {
-			return Cut(before + words + hidden + "'")
+			text = before + words + hidden + end
 		}
-	}
-	if before, _, found := strings.Cut(text, unexpectedObject); found {
-		return Cut(before + unexpectedObject + hidden)
 	}
 	return Cut(text)
 }
@@ -103,10 +101,10 @@ func Clean(err error) error {
 		return apiruntime.NewMissingVersionErr(hidden)
 	}
 	text := err.Error()
-	if status, is := errors.AsType[*apierrors.StatusError](err); is {
-		for _, body := range bodiesIn(&status.ErrStatus) {
-			text = hide(text, body)
-		}
+	bodies := bodiesOf(err)
+	slices.SortFunc(bodies, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
+	for _, body := range bodies {
+		text = hide(text, body)
 	}
 	if text = Text(text); text == err.Error() {
 		return err
@@ -167,6 +165,21 @@ func cleanStatus(err *apierrors.StatusError) *apierrors.StatusError {
 		return err
 	}
 	return &apierrors.StatusError{ErrStatus: status}
+}
+
+// bodiesOf returns the bodies of all statuses that err wraps.
+func bodiesOf(err error) (bodies []string) {
+	switch e := err.(type) { //nolint:errorlint // it visits each one
+	case *apierrors.StatusError:
+		return bodiesIn(&e.ErrStatus)
+	case interface{ Unwrap() error }:
+		return bodiesOf(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			bodies = append(bodies, bodiesOf(one)...)
+		}
+	}
+	return bodies
 }
 
 // bodiesIn returns the bodies that client-go has added to a Status that it has created, for an

@@ -68,6 +68,9 @@ func TestClean_HidesBodiesAndKeepsWhatTheErrorIs(t *testing.T) {
 		{"500 with a body in a sentence", serverSaid(500, "upstream error: "+body), apierrors.IsInternalError, "an error on the server (a body that is not shown) has prevented the request from succeeding"},
 		{"500 with a body in a page", serverSaid(500, "<html><pre>"+body+"</pre></html>"), apierrors.IsInternalError, "an error on the server (a body that is not shown) has prevented the request from succeeding"},
 		{"500 with a body, wrapped", fmt.Errorf("again: %w", serverSaid(500, body)), apierrors.IsInternalError, "again: an error on the server (a body that is not shown) has prevented the request from succeeding"},
+		{"two bodies, joined", errors.Join(serverSaid(500, "data: "+body), fmt.Errorf("again: %w", serverSaid(403, "["+body+"]"))), apierrors.IsInternalError, "an error on the server (a body that is not shown) has prevented the request from succeeding\nagain: a body that is not shown"},
+		{"a body in another one, joined", errors.Join(serverSaid(403, "{}"), serverSaid(403, "{} "+body)), apierrors.IsForbidden, "a body that is not shown\na body that is not shown"},
+		{"an object before a missing kind, joined", errors.Join(&apierrors.UnexpectedObjectError{Object: &unstructured.Unstructured{Object: map[string]any{"data": body}}}, runtime.NewMissingKindErr(body)), apierrors.IsUnexpectedObjectError, "unexpected object: a body that is not shown"},
 		{"a Status that quotes", apierrors.NewInternalError(runtime.NewMissingKindErr(body)), apierrors.IsInternalError, "Internal error occurred: Object 'Kind' is missing in 'a body that is not shown'"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
