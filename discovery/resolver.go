@@ -122,8 +122,9 @@ func newResolver(s server, opts []Option) *Resolver {
 //
 // If a name is the plural of one resource and the singular, a short name or the kind of another, the
 // first of these forms decides. kubectl, too, prefers plurals and singulars to short names, and these
-// to kinds. If a name matches resources of several groups, Resolve takes the first one in the server's
-// order, as kubectl does, if that group is one of Kubernetes itself. Otherwise that is an error.
+// to kinds. If a name matches resources of several groups, Resolve takes that of the group that is
+// the first in the server's order, as kubectl does, if it is a group of Kubernetes itself. Otherwise that is
+// an error.
 //
 // While the resolver runs, a known resource needs no request. An unknown one needs one conditional
 // request, unless the same question was asked since the last change, and, if CRDs or APIServices can't be
