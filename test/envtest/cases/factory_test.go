@@ -153,11 +153,11 @@ func retryAfter(s *scenario) string {
 	other := fixture.NewCRD("other-"+s.gvr.Group, "Boat", "v1")
 	s.install(s.crd, other)
 	s.proxy.Inject(s.ofType(), faultproxy.For(pause, faultproxy.RetryAfter(http.StatusTooManyRequests, pause)))
+	w := s.watch(s.gvr)
+	s.must("a request", func() bool { return s.proxy.Requests(s.ofType()) > 0 })
 	early := make(chan int, 1)
 	timer := time.AfterFunc(look, func() { early <- s.proxy.Requests(s.ofType()) }) // also while the waits below take longer
 	defer timer.Stop()
-	w := s.watch(s.gvr)
-	s.must("a request", func() bool { return s.proxy.Requests(s.ofType()) > 0 })
 	boats := s.watch(schema.GroupVersionResource{Group: "other-" + s.gvr.Group, Version: "v1", Resource: "boats"}).wait(s.ctx, pause)
 	return fmt.Sprintf("%s in 17 of 25 s; another type is %s; %s after the time", count(<-early, "request"), boats, w.wait(s.ctx, limit))
 }
@@ -230,7 +230,7 @@ func blockedHandler(s *scenario) string {
 	for i := range updates {
 		s.resize(0, 100+i)
 	}
-	s.must("the updates of the other handler", func() bool { return s.log.counts().updates == updates })
+	s.must("the updates of the other handler", func() bool { return s.log.counts().updates >= updates })
 	other := s.watch(s.boats()).wait(s.ctx, limit)
 	backlog := "has no such figure"
 	if ours, is := w.(*gvrkit); is {
@@ -242,7 +242,7 @@ func blockedHandler(s *scenario) string {
 	}
 	s.returns("the removal", func() { err = w.informer().RemoveEventHandler(registration) })
 	s.check(err)
-	return fmt.Sprintf("another handler gets %s; another type is %s; the status %s; its removal returns", count(updates, "update"), other, backlog)
+	return fmt.Sprintf("another handler gets %s; another type is %s; the status %s; its removal returns", s.log, other, backlog)
 }
 
 func handlerCallsFactory(s *scenario) string {
@@ -251,24 +251,35 @@ func handlerCallsFactory(s *scenario) string {
 	boats := s.boats()
 	p := s.program(nil)
 	informer := p.ForResource(s.gvr).Informer()
-	ended := make(chan error, 1)
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
-		registration, err := informer.AddEventHandler(s.log)
-		if err == nil {
-			err = informer.RemoveEventHandler(registration)
+	returned := make(chan string, 6) // the calls that have returned
+	did := func(what string, err error) {
+		if err != nil {
+			what += ": " + err.Error()
 		}
+		returned <- what
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+		defer close(returned)
+		registration, err := informer.AddEventHandler(s.log)
+		did("adds a handler", err)
+		did("removes it", informer.RemoveEventHandler(registration))
+		did("reads "+count(len(informer.GetStore().List()), "object"), nil)
 		other := p.ForResource(boats).Informer()
 		p.Start(p.stopCh)
-		if !cache.WaitForCacheSync(s.ctx.Done(), other.HasSynced) || len(informer.GetStore().List()) != 1 {
-			err = fmt.Errorf("another type is not synced: %w", err)
+		did("starts another type", nil)
+		if cache.WaitForCacheSync(s.ctx.Done(), other.HasSynced) {
+			did("waits for its list", nil)
 		}
-		ended <- err
 	}})
 	s.check(err)
 	s.start(p)
-	s.returns("the handler", func() { err = <-ended })
-	s.check(err)
-	return "it adds and removes a handler, reads the cache, starts another type and waits for its list: the calls return"
+	var calls []string
+	s.returns("the handler", func() {
+		for what := range returned {
+			calls = append(calls, what)
+		}
+	})
+	return "it " + strings.Join(calls, ", ") + ": the calls return"
 }
 
 func startsAndStops(s *scenario) string {
@@ -294,6 +305,7 @@ func startsAndStops(s *scenario) string {
 	s.start(twice)
 	s.create(1, 1)
 	s.must("the objects", func() bool { return s.log.counts().adds == 2 })
+	s.observe() // a second watch may be late
 	open := s.proxy.OpenWatches(s.ofType())
 	s.returns("two shutdowns", func() { twice.stop(); twice.Shutdown() })
 	s.must("the end of the watch", func() bool { return s.proxy.OpenWatches(s.ofType()) == 0 })
@@ -348,8 +360,7 @@ func transformCalls(s *scenario) string {
 	if len(t.others) > 0 {
 		text += "; it also gets " + strings.Join(t.others, ", ")
 	}
-	total := s.log.counts() // the number of lists, and so of calls and of updates without a change, may differ
-	return fmt.Sprintf("%s; %s, %s, %s", text, count(total.adds, "add"), count(total.updates, "update"), count(total.deletes, "delete"))
+	return text + "; " + s.log.changes() // the number of lists, and so of calls and of updates without a change, may differ
 }
 
 func hungWatch(s *scenario) string {

@@ -63,7 +63,7 @@ func (l *restartLoop) run(ctx context.Context) {
 	defer close(l.ended)
 	defer l.endInformer()
 	for {
-		switch served, err := l.served(); {
+		switch served, err := l.serves(l.gvr); {
 		case err != nil: // it may be served
 		case served && l.informer() == nil:
 			l.startInformer(ctx)
@@ -78,15 +78,15 @@ func (l *restartLoop) run(ctx context.Context) {
 	}
 }
 
-func (l *restartLoop) served() (bool, error) {
-	list, err := l.discovery.ServerResourcesForGroupVersion(l.gvr.GroupVersion().String())
+func (l *restartLoop) serves(gvr schema.GroupVersionResource) (bool, error) {
+	list, err := l.discovery.ServerResourcesForGroupVersion(gvr.GroupVersion().String())
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == l.gvr.Resource }), nil
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource }), nil
 }
 
 // startInformer starts an informer. It returns when the informer has synced, or ends the informer after syncTimeout.
@@ -146,6 +146,8 @@ func (l *restartLoop) objects() ([]*unstructured.Unstructured, bool) {
 
 func (l *restartLoop) retry() {}
 
+func (l *restartLoop) leave() { l.stop() }
+
 func (l *restartLoop) stop() {
 	l.cancel()
 	<-l.ended
@@ -177,6 +179,8 @@ func (all restartLoops) objects() (objects []*unstructured.Unstructured, readabl
 func (restartLoops) informer() cache.SharedIndexInformer { return nil }
 
 func (restartLoops) retry() {}
+
+func (all restartLoops) leave() { all.stop() }
 
 func (all restartLoops) stop() {
 	for _, l := range all {

@@ -2,9 +2,11 @@ package cases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/envtest/fixture"
@@ -53,6 +56,8 @@ type watcher interface {
 	informer() cache.SharedIndexInformer
 	// retry makes the implementation send a request at once, if it can.
 	retry()
+	// leave ends the use of the type. It does not end the factory.
+	leave()
 	stop()
 }
 
@@ -186,18 +191,21 @@ func (s *scenario) serves(versions ...string) {
 	s.Helper()
 	crd, err := s.admin.Resource(fixture.Definitions).Get(s.ctx, s.crd.GetName(), metav1.GetOptions{})
 	s.check(err)
+	s.serveOnly(crd, versions...)
+	_, err = s.admin.Resource(fixture.Definitions).Update(s.ctx, crd, metav1.UpdateOptions{})
+	s.check(err)
+}
+
+// serveOnly sets which versions of crd are served.
+func (s *scenario) serveOnly(crd *unstructured.Unstructured, versions ...string) {
+	s.Helper()
 	list, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	s.check(err)
 	for _, each := range list {
-		served := false
-		for _, version := range versions {
-			served = served || each.(map[string]any)["name"] == version
-		}
-		each.(map[string]any)["served"] = served
+		version := each.(map[string]any)
+		version["served"] = slices.Contains(versions, version["name"].(string))
 	}
 	s.check(unstructured.SetNestedSlice(crd.Object, list, "spec", "versions"))
-	_, err = s.admin.Resource(fixture.Definitions).Update(s.ctx, crd, metav1.UpdateOptions{})
-	s.check(err)
 }
 
 func (s *scenario) ships() dynamic.ResourceInterface {
@@ -234,8 +242,13 @@ func (s *scenario) create(first, count int, change ...func(*unstructured.Unstruc
 
 func (s *scenario) patch(name, patch string) {
 	s.Helper()
+	s.patchIn("harbor", name, patch)
+}
+
+func (s *scenario) patchIn(namespace, name, patch string) {
+	s.Helper()
 	s.check(fixture.RetryUntilServed(s.ctx, func() error {
-		_, err := s.ships().Patch(s.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		_, err := s.admin.Resource(s.gvr).Namespace(namespace).Patch(s.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		return err
 	}))
 }
@@ -304,10 +317,27 @@ func earlierThan(version string) faultproxy.Match {
 	}
 }
 
-// cause is the result of a wait of w. The wait is repeated until the implementation says want, at most for limit.
-func (s *scenario) cause(w watcher, want string) (got string) {
+// observation is how long an implementation is observed for what it must not do. It is the same time for each one.
+const observation = 5 * time.Second
+
+// observe lets the time of an observation pass.
+func (s *scenario) observe() {
 	s.Helper()
-	eventually(s.ctx, limit, func() bool { got = w.wait(s.ctx, 100*time.Millisecond); return got == want })
+	select {
+	case <-time.After(observation):
+	case <-s.ctx.Done():
+		s.Fatal(s.ctx.Err())
+	}
+}
+
+// cause is the result of a wait of w for the time of an observation. If w has states and gives another reason, as it may on a busy machine,
+// the wait is repeated, at most for limit.
+func (s *scenario) cause(w watcher, reason status.Reason) (got string) {
+	s.Helper()
+	eventually(s.ctx, limit, func() bool {
+		got = w.wait(s.ctx, observation)
+		return got == because(reason) || w.state() == nothing
+	})
 	return got
 }
 
@@ -317,6 +347,35 @@ func because(reason status.Reason) string { return "the reason " + string(reason
 // says waits until the state of w has the text, if w has states at all.
 func (s *scenario) says(w watcher, text string) {
 	eventually(s.ctx, limit, func() bool { return w.state() == nothing || strings.Contains(w.state(), text) })
+}
+
+// discovers reports whether the discovery of w, which is of all namespaces, shows its type in this version.
+func discovers(w watcher, version string) bool {
+	switch w := w.(type) {
+	case *gvrkit:
+		return slices.Contains(w.lease.Status().Resource.Versions, version)
+	case *restartLoop:
+		served, err := w.serves(w.gvr.GroupResource().WithVersion(version))
+		return err == nil && served
+	}
+	return false
+}
+
+// informers is the number of informers of w.
+func informers(w watcher) (n int) {
+	switch w := w.(type) {
+	case *gvrkit:
+		return len(w.factory.Status())
+	case *restartLoop:
+		if w.informer() != nil {
+			return 1
+		}
+	case restartLoops:
+		for _, l := range w {
+			n += informers(l)
+		}
+	}
+	return n
 }
 
 // count is n with a noun.
@@ -364,8 +423,11 @@ func watchByLease(s *scenario, gvr schema.GroupVersionResource, handler cache.Re
 }
 
 func (w *gvrkit) wait(ctx context.Context, limit time.Duration) string {
+	if _, is := errors.AsType[*discovery.RefError](w.err); is {
+		return "a RefError of Acquire"
+	}
 	if w.err != nil {
-		return "an error of Acquire"
+		return w.err.Error()
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -399,6 +461,8 @@ func (w *gvrkit) objects() ([]*unstructured.Unstructured, bool) {
 func (w *gvrkit) informer() cache.SharedIndexInformer { return w.lease.Informer() }
 
 func (w *gvrkit) retry() { w.lease.Retry() }
+
+func (w *gvrkit) leave() { w.lease.Release() }
 
 func (w *gvrkit) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), limit) //nolint:forbidigo // a cleanup, after the end of the test's context
@@ -445,11 +509,26 @@ func (l *log) forget(size int64) bool {
 }
 
 func (l *log) String() string {
-	c := l.counts()
-	text := count(c.adds, "add") + ", " + count(c.updates, "update") + ", " + count(c.deletes, "delete")
-	if c.unchanged > 0 {
+	text := l.changes()
+	if c := l.counts(); c.unchanged > 0 {
 		text += fmt.Sprintf(", %s without a change", count(c.unchanged, "update"))
 	}
+	return text
+}
+
+// roughly is String without the number of updates without a change, which depends on the number of lists.
+func (l *log) roughly() string {
+	text := l.changes()
+	if l.counts().unchanged > 0 {
+		text += ", and updates without a change"
+	}
+	return text
+}
+
+// changes is String without the updates without a change.
+func (l *log) changes() string {
+	c := l.counts()
+	text := count(c.adds, "add") + ", " + count(c.updates, "update") + ", " + count(c.deletes, "delete")
 	if c.replaced > 0 {
 		text += fmt.Sprintf(", %s to another UID", count(c.replaced, "update"))
 	}
