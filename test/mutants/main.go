@@ -39,7 +39,7 @@ type mutant struct {
 
 // tables has all mutants. The code that a mutant changes must occur once in its function, so a change
 // of the library may require a change of a mutant.
-var tables = slices.Concat(ofDynamicinformer, ofSource, ofTypestate, ofHandlers, ofStatus, ofDiscovery, ofNarrowRuns, ofWire, ofPacked, ofControllerRuntime, ofChurn, ofSoak, ofSharding, ofShard)
+var tables = slices.Concat(ofDynamicinformer, ofSource, ofTypestate, ofHandlers, ofStatus, ofDiscovery, ofNarrowRuns, ofWire, ofPacked, ofControllerRuntime, ofCases, ofChurn, ofSoak, ofSharding, ofShard)
 
 // selection has mutants by the directory of their tests, and by their own directory.
 type selection map[string]map[string][]mutant
