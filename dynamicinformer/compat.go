@@ -28,17 +28,15 @@ import (
 // DynamicSharedInformerFactory has the same methods as client-go's interface of this name. Values of
 // the two interfaces can be assigned to each other.
 type DynamicSharedInformerFactory interface {
-	// Start runs the requested informers that have not been started, each until
-	// stopCh closes. It does not wait, and has no effect after Shutdown.
+	// Start runs the requested informers that have not been started, each until stopCh closes. It does not wait, and has no effect after Shutdown.
 	Start(stopCh <-chan struct{})
 
 	// ForResource returns the shared informer for gvr, creating it on first use;
 	// see [Factory.ForResource]. It does not start the informer: Start does.
 	ForResource(gvr schema.GroupVersionResource) informers.GenericInformer
 
-	// WaitForCacheSync waits until each started informer has synced or has been stopped, or until stopCh closes. It returns true for each
-	// informer that has synced. It does not poll. After the list, it waits at most 100 ms for the first watch. It does not wait for informers of
-	// leases.
+	// WaitForCacheSync waits until each started informer has synced or has been stopped, or until stopCh closes. It returns true for each informer
+	// that has synced. It does not poll. After the list, it waits at most 100 ms for the first watch. It does not wait for informers of leases.
 	WaitForCacheSync(stopCh <-chan struct{}) map[schema.GroupVersionResource]bool
 
 	// Shutdown makes Start a no-op and waits until all started informers have ended. The caller must close their stop channels, before this call
@@ -121,9 +119,8 @@ func (v *dynamicSharedInformerFactory) Shutdown() {
 	_ = v.factory.drain(context.Background()) // can't fail: this context never ends
 }
 
-// InformerFactory returns informers on any resource. It has the methods of the interface of this name in
-// k8s.io/controller-manager/pkg/informerfactory, which the garbage collector and the quota controller use.
-// Values of the two interfaces can be assigned to each other.
+// InformerFactory returns informers on any resource. It has the methods of the interface of this name in k8s.io/controller-manager/pkg/informerfactory,
+// which the garbage collector and the quota controller use. Values of the two interfaces can be assigned to each other.
 type InformerFactory interface {
 	// ForResource returns the informer for gvr, creating it on first use.
 	ForResource(gvr schema.GroupVersionResource) (informers.GenericInformer, error)

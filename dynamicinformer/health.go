@@ -19,9 +19,8 @@ type HealthCheck struct {
 	policy  status.HealthPolicy
 }
 
-// Readyz returns a check that fails until the informers have synced: the informers on the resources
-// of [WithResources], or all informers whose types are served. It fails again if an informer has been
-// degraded, or its type has been gone, for longer than [WithHealthTolerance], and after Shutdown.
+// Readyz returns a check that fails until the informers have synced: the informers on the resources of [WithResources], or all informers whose types
+// are served. It fails again if an informer has been degraded, or its type has been gone, for longer than [WithHealthTolerance], and after Shutdown.
 func (f *Factory) Readyz(opts ...HealthOption) *HealthCheck {
 	return &HealthCheck{name: "informer-sync", factory: f, policy: newHealthPolicy(true, opts)}
 }

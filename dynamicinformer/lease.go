@@ -97,12 +97,11 @@ func (l *Lease) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 	return l.factory.waitFor(ctx, []*entry{l.entry}, newWaitOptions(opts))
 }
 
-// AtLeast waits until the cache has everything of the server up to resourceVersion, or until ctx ends. After a write with that version, the
-// cache has its object in that state or a later one, unless the lease does not select it, its shard has not got it, or the status names it as
-// left out. Handlers may get the event later. An object that is not selected has no event: the version comes with the next event or
-// bookmark, which may take a minute. If the server's versions have decreased, as after a restore of etcd, it returns an error when an
-// event, a list or the server shows that; an informer that has not noticed it yet counts versions before its own as reached. Errors are
-// [ErrReleased] and [*status.VersionError].
+// AtLeast waits until the cache has everything of the server up to resourceVersion, or until ctx ends. After a write with that version, the cache
+// has its object in that state or a later one, unless the lease does not select it, its shard has not got it, or the status names it as left out.
+// Handlers may get the event later. An object that is not selected has no event: the version comes with the next event or bookmark, which may take
+// a minute. If the server's versions have decreased, as after a restore of etcd, it returns an error when an event, a list or the server shows
+// that; an informer that has not noticed it yet counts versions before its own as reached. Errors are [ErrReleased] and [*status.VersionError].
 func (l *Lease) AtLeast(ctx context.Context, resourceVersion string) error {
 	if l.released.Load() {
 		return ErrReleased

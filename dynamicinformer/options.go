@@ -218,9 +218,8 @@ func WithTransform(transform cache.TransformFunc) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.transform = transform })
 }
 
-// WithIndexers adds indexers to each informer's cache, besides the index by namespace, which every informer has under the name
-// cache.NamespaceIndex. Indexers may replace that one, as in client-go: listers of one namespace read it. A lease adds the indexers to its
-// shared informer.
+// WithIndexers adds indexers to each informer's cache, besides the index by namespace, which every informer has under the name cache.NamespaceIndex.
+// Indexers may replace that one, as in client-go: listers of one namespace read it. A lease adds the indexers to its shared informer.
 func WithIndexers(indexers cache.Indexers) InformerOption {
 	indexers = maps.Clone(indexers)
 	return informerOptionFunc(func(s *settings) { s.indexers = indexers })
@@ -321,10 +320,9 @@ func WithPackedCache() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.packed = true })
 }
 
-// WithPolling lists a type that can't be watched again after each period, which is at least 1 s, with 10 % jitter, and handlers get the
-// differences: of several changes of an object between two lists, only the last one. Objects without a resourceVersion are compared by
-// their content. Types that can be watched are watched. Without the option, or if period is zero or less, the informer waits with
-// [status.ReasonVerbNotSupported].
+// WithPolling lists a type that can't be watched again after each period, which is at least 1 s, with 10 % jitter, and handlers get the differences:
+// of several changes of an object between two lists, only the last one. Objects without a resourceVersion are compared by their content. Types that
+// can be watched are watched. Without the option, or if period is zero or less, the informer waits with [status.ReasonVerbNotSupported].
 func WithPolling(period time.Duration) InformerOption {
 	if period > 0 {
 		period = max(period, time.Second)
@@ -346,8 +344,7 @@ func WithShard(shard sharding.Shard) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.shard = shard })
 }
 
-// WithAllowAbsent makes [Factory.Acquire] succeed for a type that is not served, or if discovery is inconclusive: the informer waits for
-// the type.
+// WithAllowAbsent makes [Factory.Acquire] succeed for a type that is not served, or if discovery is inconclusive: the informer waits for the type.
 func WithAllowAbsent() LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.absent = true })
 }

@@ -38,8 +38,7 @@ func (f *Factory) startLocked(ctx context.Context, e *entry) {
 	}()
 }
 
-// awaitResolver waits until begun closes, which is the result of resolverRunner.begun. The resolver
-// then answers from memory and needs no request.
+// awaitResolver waits until begun closes, which is the result of resolverRunner.begun. The resolver then answers from memory and needs no request.
 func (f *Factory) awaitResolver(ctx context.Context, begun <-chan struct{}) {
 	if begun == nil {
 		return
