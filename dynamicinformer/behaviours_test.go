@@ -269,6 +269,30 @@ var conformance = []behaviour{
 		time.Sleep(2 * time.Minute)
 		r.expect(events, "update ns/a")
 	}},
+	{"a handler's resync period may be shorter than the default", func(r *trial) {
+		r.create("ns", "a")
+		factory := r.newFactory(r.cluster, 5*time.Minute, metav1.NamespaceAll, nil)
+		events := &recorder{}
+		if _, err := factory.ForResource(widgets).Informer().AddEventHandlerWithResyncPeriod(events, time.Minute); err != nil {
+			r.errorf("AddEventHandlerWithResyncPeriod: %v", err)
+		}
+		r.run(factory)
+		time.Sleep(150 * time.Second)
+		r.expect(events, "add ns/a", "update ns/a", "update ns/a")
+	}},
+	{"the resync period of a handler that is added later is at least the default", func(r *trial) {
+		r.create("ns", "a")
+		factory := r.newFactory(r.cluster, time.Minute, metav1.NamespaceAll, nil)
+		informer := factory.ForResource(widgets).Informer()
+		r.run(factory)
+		time.Sleep(time.Second)
+		events := &recorder{}
+		if _, err := informer.AddEventHandlerWithResyncPeriod(events, 10*time.Second); err != nil {
+			r.errorf("AddEventHandlerWithResyncPeriod: %v", err)
+		}
+		time.Sleep(50 * time.Second)
+		r.expect(events, "add ns/a")
+	}},
 	{"an update without another version is an event", func(r *trial) {
 		// Objects of client-go's fake client have no version.
 		obj := &unstructured.Unstructured{Object: map[string]any{

@@ -11,7 +11,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
@@ -251,5 +258,47 @@ func TestResync_OfAHandlerThatPanics(t *testing.T) {
 		if got.Panics != 2 || got.Reason != status.ReasonHandlerPanicked || !strings.HasPrefix(got.LastFailed, "ns/a") || got.Backlog != 0 {
 			in.Errorf("status of the handler: %+v", got)
 		}
+	})
+}
+
+// client-go's resync withholds updates without another resourceVersion from handlers whose resync is not due.
+func TestResync_DoesNotWithholdUpdatesWithoutAnotherVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		obj := newObject("a", nil) // objects of client-go's fake client have no version
+		obj.SetNamespace("ns")
+		obj.SetGroupVersionKind(widgets.GroupVersion().WithKind("Widget"))
+		client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{widgets: "WidgetList"}, obj)
+		client.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
+			return true, nil, apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch")
+		})
+		f := newFactory(t, client, dynamicinformer.WithPolling(30*time.Second), dynamicinformer.WithResync(10*time.Minute))
+		f.Start(t.Context())
+		l := acquire(t, f, widgets)
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		handlers := map[string]*values{"never": {}, "late": {}}
+		if _, err := l.AddEventHandlerWithOptions(handlers["never"], cache.HandlerOptions{ResyncPeriod: new(time.Duration)}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * time.Minute)
+		if _, err := l.AddEventHandler(handlers["late"]); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * time.Minute) // the informer has had its period, and the late handler has not
+		for _, handler := range handlers {
+			handler.take()
+		}
+		obj.SetLabels(map[string]string{"value": "new"})
+		if _, err := client.Resource(widgets).Namespace("ns").Update(t.Context(), obj, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		for name, handler := range handlers {
+			if got := handler.take(); len(got) != 1 {
+				t.Errorf("the handler %q has got %q, want one update", name, got)
+			}
+		}
+		shutdown(t, f)
 	})
 }

@@ -25,7 +25,7 @@
 // later delivered as an addition that is not part of the initial list. A resync of an object that is not owned is dropped.
 // The events that are parked when the handler is removed, or when the informer ends, are lost, as those that wait.
 //
-// A handler may have a resync of its own, if its informer has no resync period.
+// A handler may have a resync, which is its own: its informer has none.
 //
 // Without the option Recovery, a panic of a handler is not recovered: it ends the process, as in
 // client-go.

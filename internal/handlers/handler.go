@@ -17,7 +17,7 @@ type handler struct {
 	group *Group // nil: calls end with the informer
 	// coalescer merges events that are waiting; nil: each event is a call.
 	coalescer *coalescer
-	// resync is the handler's own resync; nil: client-go's, if the informer has a period.
+	// resync is the handler's own resync; nil: none.
 	resync *resync
 	// ownership parks the events of objects on which the process may not act; nil: it may act on all objects.
 	ownership *ownership

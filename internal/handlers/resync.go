@@ -12,9 +12,8 @@ import (
 const shortestResync = time.Second
 
 // resync calls a handler once in each period with an update for each object that the handler has got and
-// that has not been deleted. It is for informers without a resync period, whose handlers get no resync from
-// client-go. The updates have the last state that the handler has got, and come between two other calls:
-// as in client-go, a handler has one call at a time, and no state comes after a later one.
+// that has not been deleted. The updates have the last state that the handler has got, and come between two
+// other calls: as in client-go, a handler has one call at a time, and no state comes after a later one.
 type resync struct {
 	handler *handler
 	period  time.Duration

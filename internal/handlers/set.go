@@ -74,8 +74,8 @@ func isNil[Handler any](next Handler) bool {
 
 // Add adds next to the informer, as a handler of group if group is not nil, and counts all its calls.
 // If group is closed before or during the call, Add removes next again, without an error. It returns [ErrNil], and
-// errors of the informer. It waits for the informer's locks. Period is the period of a resync of next
-// alone, if it is more than zero; the one in opts needs an informer with a resync period.
+// errors of the informer. It waits for the informer's locks. Period is the period of a resync of next, if
+// it is more than zero. The one in opts must be zero: with client-go's resync, an informer withholds updates.
 func (s *Set) Add(next cache.ResourceEventHandler, opts cache.HandlerOptions, group *Group, period time.Duration) (cache.ResourceEventHandlerRegistration, error) {
 	if packed, is := next.(*packedHandler); isNil(next) || is && isNil(packed.next) {
 		return nil, ErrNil

@@ -74,8 +74,9 @@ type Informer struct {
 
 	awaited atomic.Int64 // the number of the last first list that a goroutine awaits in the store
 
-	mu        sync.Mutex     // guards unguarded, and makes a setting and the report of it one step
+	mu        sync.Mutex     // guards the fields below, and makes a setting and the report of it one step
 	unguarded cache.Indexers // the original index functions
+	shortest  time.Duration  // the shortest resync period of the informer and of handlers added before it ran
 }
 
 var _ informers.GenericInformer = (*Informer)(nil)
@@ -96,17 +97,15 @@ func New(cfg Config) *Informer {
 	ownership := newOwnership(cfg.Shard, gvr, &cfg.Source)
 	s := source.New(cfg.Source)
 	lw := s.ListerWatcher()
-	resync := max(0, cfg.Resync) // below zero, the reflector's timer would fire without a pause
 	if cfg.Transformed == nil {
 		cfg.Transformed = &atomic.Bool{}
 	}
 	i := &Informer{
-		gvr: gvr, source: s, errors: errorHandlers, resync: resync, lister: cfg.Lister, refuse: cfg.Refuse, transformed: cfg.Transformed,
+		gvr: gvr, source: s, errors: errorHandlers, resync: cfg.Resync, shortest: cfg.Resync, lister: cfg.Lister, refuse: cfg.Refuse, transformed: cfg.Transformed,
 		unindexed: cfg.Unindexed, unguarded: cfg.Indexers, packing: packing, ownership: ownership,
 	}
 	i.lister = i.whole(cfg.Lister)
 	opts := cache.SharedIndexInformerOptions{
-		ResyncPeriod:      resync,
 		Indexers:          i.guard(cfg.Indexers),
 		ObjectDescription: gvr.String(),
 	}

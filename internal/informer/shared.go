@@ -44,18 +44,31 @@ func (i *Informer) AddHandler(handler cache.ResourceEventHandler, opts cache.Han
 			return nil, fmt.Errorf("handler %T was not added to the informer: %w", handler, err)
 		}
 	}
-	period := i.resync
-	if opts.ResyncPeriod != nil {
-		period = *opts.ResyncPeriod
-	}
-	if i.resync > 0 {
-		opts.ResyncPeriod = &period
-		return i.handlers.Add(handler, opts, group, 0)
-	}
-	// An informer that checks resync periods withholds updates without another resourceVersion from
-	// handlers whose resync is not due. So this one never does.
+	period := i.resyncPeriod(opts.ResyncPeriod)
+	// client-go's informer, if it has a resync, withholds updates without another resourceVersion from
+	// handlers whose resync is not due. So it never has one: each handler has its own.
 	opts.ResyncPeriod = new(time.Duration)
 	return i.handlers.Add(handler, opts, group, period)
+}
+
+// resyncPeriod returns the resync period of a handler that requests this one; nil: that of the informer. As in client-go, if the informer
+// has a period and runs, the handler has no period shorter than those before the start.
+func (i *Informer) resyncPeriod(requested *time.Duration) time.Duration {
+	period := i.resync
+	if requested != nil {
+		period = *requested
+	}
+	if i.resync <= 0 || period <= 0 {
+		return period
+	}
+	running := i.isRunning() // takes a lock of client-go's informer, which may hold it for long
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if running {
+		return max(period, i.shortest)
+	}
+	i.shortest = min(period, i.shortest)
+	return period
 }
 
 // isRunning reports whether the factory or a user runs the informer.

@@ -179,10 +179,14 @@ var ofDynamicinformer = []table{
 		{"the old cache stays in memory without a reader", "Informer.RunWithContext", drop("defer i.release(ctx)()")},
 		{"a lister that is kept does not read the old cache", "Informer.Lister", always("i.filled() == i")},
 		{"a lister reads the old cache for ever", "Informer.filled", never("<-i.listed")},
-		{"a negative resync period means resyncs without a pause", "New", replace("max(0, cfg.Resync)", "cfg.Resync")},
-		{"a handler's resync period needs one of the informer", "Informer.AddHandler", always("i.resync > 0")},
-		{"updates without another version are withheld from handlers", "New", replace("ResyncPeriod: resync", "ResyncPeriod: max(resync, 30*time.Second)")},
-		{"handlers of an informer without a resync period get resyncs", "Informer.AddHandler", replace("period := i.resync", "period := time.Hour")},
+		{"a handler's resync period needs one of the informer", "Informer.resyncPeriod", replace(
+			"if i.resync <= 0 || period <= 0 { return period }", "if i.resync <= 0 { return 0 }; if period <= 0 { return period }")},
+		{"updates without another version are withheld from handlers", "New", before(
+			"cfg.Metrics.Identify(&opts)", "opts.ResyncPeriod = 30*time.Second")},
+		{"an informer with a resync period withholds updates without another version", "New", before(
+			"cfg.Metrics.Identify(&opts)", "opts.ResyncPeriod = max(0, cfg.Resync)")},
+		{"handlers of an informer without a resync period get resyncs", "Informer.resyncPeriod", replace("period := i.resync", "period := time.Hour")},
+		{"a handler that is added later resyncs more often than those before", "Informer.resyncPeriod", replace("max(period, i.shortest)", "period")},
 		{"a handler's resync period is ignored", "Informer.AddEventHandlerWithResyncPeriod", drop("ResyncPeriod: &resyncPeriod")},
 		{"index functions that are added later may end the process", "Informer.AddIndexers", replace("i.guard(indexers)", "indexers")},
 		{"index functions that are added through the indexer may end the process", "readIndexer.AddIndexers", replace(

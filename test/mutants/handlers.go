@@ -11,6 +11,7 @@ var ofHandlers = []table{
 		{"a resync counts as an event", "resynced", replace("0", "1")},
 		{"a nil handler is accepted", "Set.Add", never("isNil(next) || is && isNil(packed.next)")},
 		{"a nil pointer to a handler is accepted", "isNil", never("v.IsNil()")},
+		{"a negative resync period means a resync each second", "Set.wrap", replace("period > 0", "period != 0")},
 		{"WithCoalescing has no effect", "Set.wrap", never("group.options.Coalescing")},
 		{"an object that has moved is deleted", "Set.deletion", drop("e.moved = moved")},
 		{"a handler of packed objects does not get those that have moved", "packedHandler.OnMoved", drop("moved(h.next, deletedPacked(obj))")},
