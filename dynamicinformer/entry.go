@@ -143,7 +143,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	e.metrics = f.options.identities.Relay(k.gvr)
 	e.informer = informer.New(informer.Config{
 		Source: cfg, LogError: e.state.LogError, LogPanic: e.state.LogPanic, Resync: s.resyncPeriod(), Indexers: s.allIndexers(), Unindexed: e.state,
-		Shard: s.shard, Refuse: e.refuse, Lister: k.form.Lister, Transformed: client.Transformed, Packer: client.Packer, Packs: client.Packs, Metrics: e.metrics,
+		Shard: s.shard, Refuse: func() error { return f.refuse(e) }, Lister: k.form.Lister, Transformed: client.Transformed, Packer: client.Packer, Packs: client.Packs, Metrics: e.metrics,
 	})
 	e.state.SetSource(e.informer.Source(), e.hasSynced)
 	if old != nil {
@@ -192,14 +192,6 @@ func (e *entry) inform(ctx context.Context) {
 }
 
 func (e *entry) hasSynced() bool { return closed(e.informer.Listed()) }
-
-// refuse returns why no handler can be added to the informer, which has not run.
-func (e *entry) refuse() error {
-	if closed(e.done) {
-		return ErrShutDown
-	}
-	return nil
-}
 
 func closed(ch <-chan struct{}) bool {
 	select {

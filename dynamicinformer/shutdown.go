@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/informer"
 )
 
 // Shutdown stops all informers and waits until all their goroutines have ended, or until ctx ends. If it returns nil, no goroutine of the
@@ -55,6 +56,17 @@ func (f *Factory) close() {
 	if unhook != nil {
 		unhook()
 	}
+}
+
+// refuse returns why no handler can be added to the informer of e, which has not run.
+func (f *Factory) refuse(e *entry) error {
+	switch {
+	case !closed(e.done):
+		return nil
+	case closed(f.closing):
+		return ErrShutDown
+	}
+	return informer.ErrEnded
 }
 
 // drain waits until all goroutines have ended, or ctx ends. The factory has been closed.

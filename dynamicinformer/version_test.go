@@ -226,3 +226,63 @@ func TestAtLeast_ACacheThatIsKeptHasNoVersion(t *testing.T) {
 		shutdown(t, f)
 	})
 }
+
+// An informer whose type was never served has not run.
+func TestAtLeast_EndsWithAnInformerThatHasNotRun(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, f *dynamicinformer.Factory, l *dynamicinformer.Lease, cancel func()){
+		"release":         func(_ *testing.T, _ *dynamicinformer.Factory, l *dynamicinformer.Lease, _ func()) { l.Release() },
+		"shutdown":        func(t *testing.T, f *dynamicinformer.Factory, _ *dynamicinformer.Lease, _ func()) { shutdown(t, f) },
+		"end of contexts": func(_ *testing.T, _ *dynamicinformer.Factory, _ *dynamicinformer.Lease, cancel func()) { cancel() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(blockType)
+				f := newFactory(t, cluster, withDiscovery(t, cluster))
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				f.Start(ctx)
+				l := acquire(t, f, widgets, dynamicinformer.WithAllowAbsent())
+				waits, stop := context.WithTimeout(t.Context(), time.Hour)
+				defer stop()
+				done := make(chan error)
+				go func() { done <- l.AtLeast(waits, "5") }()
+				time.Sleep(time.Minute)
+				ended := time.Now()
+				end(t, f, l, cancel)
+				err := <-done
+				if !errors.Is(err, status.ErrVersion) || waits.Err() != nil || time.Since(ended) > time.Second {
+					t.Errorf("%v after the end: %v", time.Since(ended), err)
+				}
+				if !l.Informer().IsStopped() {
+					t.Error("the informer has not been stopped")
+				}
+				shutdown(t, f)
+			})
+		})
+	}
+}
+
+// The informer of a type that was never served ends with the stop channel of its factory.
+func TestDropIn_AnInformerThatHasNotRunEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(blockType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		informer := f.DropIn().ForResource(widgets).Informer()
+		stop := make(chan struct{})
+		if informer.IsStopped() {
+			t.Error("the informer is stopped before its start")
+		}
+		f.DropIn().Start(stop)
+		time.Sleep(time.Minute)
+		close(stop)
+		synctest.Wait()
+		_, err := informer.AddEventHandler(&recorder{})
+		if err == nil || errors.Is(err, dynamicinformer.ErrShutDown) || !informer.IsStopped() {
+			t.Errorf("stopped: %t, error %v", informer.IsStopped(), err)
+		}
+		shutdown(t, f)
+		if _, err := informer.AddEventHandler(&recorder{}); !errors.Is(err, dynamicinformer.ErrShutDown) {
+			t.Errorf("after the shutdown: %v", err)
+		}
+	})
+}

@@ -39,10 +39,8 @@ func (i *Informer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler
 
 // AddHandler adds a handler of group, which may be nil.
 func (i *Informer) AddHandler(handler cache.ResourceEventHandler, opts cache.HandlerOptions, group *handlers.Group) (cache.ResourceEventHandlerRegistration, error) {
-	if i.refuse != nil && !i.IsStopped() && !i.isRunning() {
-		if err := i.refuse(); err != nil {
-			return nil, fmt.Errorf("handler %T was not added to the informer: %w", handler, err)
-		}
+	if err := i.refused(); err != nil {
+		return nil, fmt.Errorf("handler %T was not added to the informer: %w", handler, err)
 	}
 	period := i.resyncPeriod(opts.ResyncPeriod)
 	// client-go's informer, if it has a resync, withholds updates without another resourceVersion from
@@ -71,7 +69,18 @@ func (i *Informer) resyncPeriod(requested *time.Duration) time.Duration {
 	return period
 }
 
-// isRunning reports whether the factory or a user runs the informer.
+// refused returns why no handler can be added, if the informer has not run.
+func (i *Informer) refused() error {
+	if i.refuse == nil || i.isRunning() {
+		return nil
+	}
+	return i.refuse()
+}
+
+// IsStopped implements cache.SharedInformer. An informer that has ended without having run is stopped too.
+func (i *Informer) IsStopped() bool { return i.SharedIndexInformer.IsStopped() || i.refused() != nil }
+
+// isRunning reports whether the factory or a user runs the informer, or has run it.
 func (i *Informer) isRunning() bool {
 	informer, can := i.SharedIndexInformer.(interface{ HasStarted() bool })
 	return can && informer.HasStarted()

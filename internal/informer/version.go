@@ -12,7 +12,8 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-var errEnded = errors.New("the informer has ended")
+// ErrEnded says that an informer has ended.
+var ErrEnded = errors.New("the informer has ended")
 
 const (
 	// lookEvery is the interval between looks at the store.
@@ -70,7 +71,7 @@ func (w *versionWait) look(ctx context.Context) (have string, done bool, err err
 	case listed && reaches(have, w.version) && w.isLoaded(have):
 		return have, true, nil
 	case w.IsStopped():
-		return have, false, errEnded
+		return have, false, ErrEnded
 	case listed && time.Since(w.asked) > w.pause:
 		if server, lost := w.hasLost(ctx); lost && w.source.State().Generation == w.generation {
 			return have, false, fmt.Errorf("%w; its version is %s", status.ErrVersionLost, server)
