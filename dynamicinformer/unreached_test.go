@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -22,12 +23,26 @@ import (
 type unreached struct {
 	err   error
 	began chan struct{} // closes then
+	over  chan struct{} // closes when the server can be reached again
+}
+
+func isOver(ended chan struct{}) bool {
+	select {
+	case <-ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // RoundTrip implements http.RoundTripper.
 func (u *unreached) RoundTrip(r *http.Request) (*http.Response, error) {
+	ended := u.began
+	if isOver(u.over) {
+		ended = nil
+	}
 	select {
-	case <-u.began:
+	case <-ended:
 		select {
 		case <-time.After(30 * time.Second):
 			return nil, u.err
@@ -36,9 +51,9 @@ func (u *unreached) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	default:
 	}
-	body := io.NopCloser(strings.NewReader(`{"apiVersion":"example.com/v1","kind":"WidgetList","metadata":{"resourceVersion":"5"},"items":[]}`))
+	body := io.NopCloser(strings.NewReader(`{"apiVersion":"example.com/v1","kind":"WidgetList","metadata":{"resourceVersion":"9"},"items":[]}`))
 	if query := r.URL.Query(); query.Get("watch") != "" {
-		stream := &openStream{ended: u.began, canceled: r.Context().Done()}
+		stream := &openStream{ended: ended, canceled: r.Context().Done()}
 		if query.Get("sendInitialEvents") != "" {
 			stream.first = `{"type":"BOOKMARK","object":{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"resourceVersion":"9",` +
 				`"annotations":{"k8s.io/initial-events-end":"true"}}}}`
@@ -90,23 +105,37 @@ func TestFactory_IsNotSyncedWhileTheServerCanNotBeReached(t *testing.T) {
 		} {
 			t.Run(constructor+" "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					u := &unreached{err: cause, began: make(chan struct{})}
+					ctx, lines := logging(t, 0)
+					u := &unreached{err: cause, began: make(chan struct{}), over: make(chan struct{})}
 					f, err := tc.create(u)
 					if err != nil {
 						t.Fatal(err)
 					}
-					f.Start(t.Context())
+					f.Start(ctx)
 					l := acquire(t, f, widgets)
 					if err := l.WaitForSync(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 					close(u.began)
 					time.Sleep(tc.within)
-					for range 2 * 60 {
+					for minute := range 2 * 60 {
+						if minute == 7 { // client-go's client has made eleven attempts
+							if diff := cmp.Diff([]string{"Failed to list or watch, retrying Unavailable"}, lines()); diff != "" {
+								t.Errorf("lines at the begin of the failure (-want +got):\n%s", diff)
+							}
+						}
 						if now := l.Status(); now.State != status.StateDegraded || now.Reason != status.ReasonUnavailable || now.StaleSince.IsZero() {
 							t.Fatalf("state %s, reason %q, stale since %v, error %v", now.State, now.Reason, now.StaleSince, now.Err)
 						}
 						time.Sleep(time.Minute)
+					}
+					if more := lines(); more != nil {
+						t.Errorf("more lines during the failure: %q", more)
+					}
+					close(u.over)
+					time.Sleep(time.Hour)
+					if diff := cmp.Diff([]string{"Recovered Unavailable"}, lines()); diff != "" {
+						t.Errorf("lines after the failure (-want +got):\n%s", diff)
 					}
 					l.Release()
 					shutdown(t, f)

@@ -3,7 +3,6 @@ package typestate
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"sync"
 	"time"
@@ -270,7 +269,7 @@ func (s *State) Log(verbosity int, text string, keysAndValues ...any) {
 // LogError logs an error of a list or watch that will be retried. It is the default watch error
 // handler of an informer.
 func (s *State) LogError(ctx context.Context, err error) {
-	if isExpired(err) || errors.Is(err, io.EOF) {
+	if isExpired(err) {
 		s.log.closed(ctx, err)
 		return
 	}
