@@ -71,9 +71,13 @@ func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersio
 // standalone returns an informer without a factory.
 func standalone(client source.Client, o options, gvr schema.GroupVersionResource, indexers cache.Indexers) informers.GenericInformer {
 	state := typestate.New(typestate.Config{GVR: gvr, Namespace: o.namespace, Changed: &broadcast.Broadcaster{}})
-	return informer.New(informer.Config{
-		Source: o.config(client, nil, gvr), LogError: state.LogError, Resync: o.resync, Indexers: indexers, Lister: o.form.Lister, Packer: form.Packer(o.form, o.packed),
+	cfg := o.config(client, nil, gvr)
+	cfg.Observer = state
+	i := informer.New(informer.Config{
+		Source: cfg, LogError: state.LogError, Begin: state.Begin, Resync: o.resync, Indexers: indexers, Lister: o.form.Lister, Packer: form.Packer(o.form, o.packed),
 	})
+	state.SetSource(i.Source(), i.HasSynced)
+	return i
 }
 
 // NewFilteredMetadataSharedInformerFactory is NewFilteredDynamicSharedInformerFactory with a metadata client: the objects are

@@ -307,3 +307,35 @@ func TestLog_LinesPerMinuteAreLimited(t *testing.T) {
 		shutdown(t, f)
 	})
 }
+
+// An informer without a factory has the lines of one in a factory.
+func TestLog_OfAnInformerWithoutAFactory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, lines := logging(t, 0)
+		ctx, cancel := context.WithCancel(ctx)
+		cluster := fakecluster.New(widgetType)
+		informer := dynamicinformer.NewFilteredDynamicInformer(cluster, widgets, "", 0, nil, nil).Informer()
+		if err := informer.SetTransform(func(any) (any, error) { return nil, errBad }); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() { defer close(ended); informer.RunWithContext(ctx) }()
+		time.Sleep(time.Minute)
+		for range 2 {
+			answer(cluster, apierrors.NewServiceUnavailable("down"))
+			cluster.CloseWatches(widgets)
+			time.Sleep(time.Hour)
+			cluster.Intercept(nil)
+			time.Sleep(time.Hour)
+			if diff := cmp.Diff([]string{"Failed to list or watch, retrying Unavailable", "Recovered Unavailable"}, lines()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		}
+		create(t, cluster, widgets, "ns", "a")
+		if diff := cmp.Diff([]string{"Objects are left out TransformFailed"}, lines()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		cancel()
+		<-ended
+	})
+}

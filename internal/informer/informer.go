@@ -26,6 +26,8 @@ type Config struct {
 	// LogError gets each error of a list or watch that will be retried, unless a user has set a watch
 	// error handler.
 	LogError func(ctx context.Context, err error)
+	// Begin, if not nil, is called with the context of RunWithContext when the informer begins to run.
+	Begin func(ctx context.Context)
 	// LogPanic gets each recovered panic of an event handler. It may be nil.
 	LogPanic handlers.LogPanic
 	// Resync is the period of handlers without a period of their own.
@@ -66,6 +68,7 @@ type Informer struct {
 	unindexed   Unindexed // nil: index functions are called directly
 	packing     *packing  // nil: the cache has what the source returns
 	ownership   *ownership
+	begin       func(ctx context.Context)
 	ran         atomic.Bool
 
 	// before is the stopped informer that this one replaces: its cache is read until this
@@ -101,7 +104,7 @@ func New(cfg Config) *Informer {
 		cfg.Transformed = &atomic.Bool{}
 	}
 	i := &Informer{
-		gvr: gvr, source: s, errors: errorHandlers, resync: cfg.Resync, shortest: cfg.Resync, lister: cfg.Lister, refuse: cfg.Refuse, transformed: cfg.Transformed,
+		gvr: gvr, source: s, errors: errorHandlers, resync: cfg.Resync, shortest: cfg.Resync, lister: cfg.Lister, begin: cfg.Begin, refuse: cfg.Refuse, transformed: cfg.Transformed,
 		unindexed: cfg.Unindexed, unguarded: cfg.Indexers, packing: packing, ownership: ownership,
 	}
 	i.lister = i.whole(cfg.Lister)
@@ -136,6 +139,9 @@ func (i *Informer) RunWithContext(ctx context.Context) {
 	if i.ran.Swap(true) {
 		klog.FromContext(ctx).Info("Warning: the informer has started, run more than once is not allowed")
 		return
+	}
+	if i.begin != nil {
+		i.begin(ctx)
 	}
 	running, stop := i.handlers.Start(ctx)
 	defer stop()

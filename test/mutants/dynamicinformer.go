@@ -56,6 +56,7 @@ var ofDynamicinformer = []table{
 		{"ForResource does not share", "Factory.pin", never("old != nil && (!old.ending() || closed(f.closing))")},
 		{"an informer that a user has stopped is returned again", "Factory.forResource", always("fresh || !e.informer.IsStopped()")},
 		{"Acquire returns before another lease has added its index", "Lease.index", never("others != nil")},
+		{"an informer without a factory has no state", "standalone", drop("cfg.Observer = state")},
 		{"leases with different functions share an index", "Factory.claim", never("differs != nil")},
 		{"an index that could not be added counts as added", "Lease.index", replace("err == nil", "true")},
 		{"ForResource returns an informer that a lease has created meanwhile", "Factory.pin", replace("conflict(&old.settings, &s) != nil", "made == nil && conflict(&old.settings, &s) != nil")},
