@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/discovery"
@@ -361,5 +363,44 @@ func TestAcquire_ValidatesBesideAnInformerThatCanNotBeShared(t *testing.T) {
 			t.Errorf("of a type without watch: %v", err)
 		}
 		shutdown(t, f)
+	})
+}
+
+// A lease with other indexers may come before ForResource, or after it.
+func TestForResource_HasTheIndexersOfTheFactory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		index := func(name string) dynamicinformer.InformerOption {
+			return dynamicinformer.WithIndexers(cache.Indexers{name: func(any) ([]string, error) { return []string{name}, nil }})
+		}
+		all := informers.NewSharedInformerFactory(kubefake.NewClientset(), 0)
+		for name, forResource := range map[string]func(*dynamicinformer.Factory) cache.SharedIndexInformer{
+			"ForResource": func(f *dynamicinformer.Factory) cache.SharedIndexInformer { return f.ForResource(widgets).Informer() },
+			"DropIn": func(f *dynamicinformer.Factory) cache.SharedIndexInformer {
+				return f.DropIn().ForResource(widgets).Informer()
+			},
+			"ObjectOrMetadata": func(f *dynamicinformer.Factory) cache.SharedIndexInformer {
+				i, err := dynamicinformer.ObjectOrMetadata(all, f).ForResource(widgets)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return i.Informer()
+			},
+		} {
+			f := newFactory(t, cluster, index("byNode"), dynamicinformer.WithMetadataClient(newMetadataClient(t)))
+			start(t.Context(), f)
+			opts := []dynamicinformer.LeaseOption{index("byOwner")}
+			if name == "ObjectOrMetadata" {
+				opts = append(opts, dynamicinformer.WithMetadataOnly())
+			}
+			acquire(t, f, widgets, opts...)
+			informer := forResource(f)
+			for _, index := range []string{"byOwner", "byNode", cache.NamespaceIndex} {
+				if _, err := informer.GetIndexer().ByIndex(index, "x"); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			shutdown(t, f)
+		}
 	})
 }

@@ -170,6 +170,7 @@ func (f *Factory) forResource(gvr schema.GroupVersionResource, as form.Form) *en
 		// A user may have run the informer without the factory, and stopped it. IsStopped is
 		// called without f.mu, since the informer's own lock may be held for some time.
 		if fresh || !e.informer.IsStopped() || !f.replace(e, nil) {
+			_ = f.index(e, f.options.indexers) // a lease with other indexers may have created it; an informer that has ended has an error
 			return e
 		}
 	}

@@ -255,27 +255,27 @@ func (f *Factory) forgetLocked(e *entry) {
 	e.retireLocked()
 }
 
-// index adds the indexers that the informer does not have yet. All of them exist when it returns.
-func (l *Lease) index(indexers cache.Indexers) error {
-	missing, others, differs := l.factory.claim(l.entry, indexers)
+// index adds the indexers that the informer of e does not have yet. All of them exist when it returns.
+func (f *Factory) index(e *entry, indexers cache.Indexers) error {
+	missing, others, differs := f.claim(e, indexers)
 	switch {
 	case differs != nil:
-		return differs.conflictError(l.entry.gvr)
+		return differs.conflictError(e.gvr)
 	case others != nil:
 		<-others
-		return l.index(indexers)
+		return f.index(e, indexers)
 	case len(missing) == 0:
 		return nil
 	}
-	err := l.entry.informer.AddIndexers(missing)
-	l.factory.unclaim(l.entry, missing, err == nil)
+	err := e.informer.AddIndexers(missing)
+	f.unclaim(e, missing, err == nil)
 	if err != nil {
-		return fmt.Errorf("dynamicinformer: %s: indexers: %w", discovery.RefOf(l.entry.gvr), err)
+		return fmt.Errorf("dynamicinformer: %s: indexers: %w", discovery.RefOf(e.gvr), err)
 	}
 	return nil
 }
 
-// claim returns the indexers that e does not have. The caller must add them to the informer, and call unclaim. If another lease is adding one
+// claim returns the indexers that e does not have. The caller must add them to the informer, and call unclaim. If another caller is adding one
 // of indexers, claim returns a channel that closes after that.
 func (f *Factory) claim(e *entry, indexers cache.Indexers) (missing cache.Indexers, others <-chan struct{}, differs *difference) {
 	f.mu.Lock()
