@@ -1,6 +1,8 @@
 package dynamicinformer_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // writerEnv says which part of a program writes to an object, in the process that TestMutationDetector starts.
@@ -105,4 +108,36 @@ func writeToAnObject(t *testing.T, writer string) {
 	}
 	time.Sleep(5 * time.Second)
 	shutdown(t, f)
+}
+
+// Without the gate, client-go's store does not say which version it has.
+func TestGate_AtomicFIFOIsOff(t *testing.T) {
+	const gate = "KUBE_FEATURE_AtomicFIFO"
+	if os.Getenv(gate) != "false" {
+		program := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+		program.Env = append(os.Environ(), gate+"=false")
+		if out, err := program.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+			t.Errorf("%v\n%.3000s", err, out)
+		}
+		return
+	}
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, blockType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		l := syncedLease(t, f)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := l.AtLeast(ctx, written(t, cluster, "a")); !errors.Is(err, status.ErrVersion) || ctx.Err() != nil || !strings.Contains(err.Error(), "AtomicFIFO") {
+			t.Errorf("AtLeast: %v", err)
+		}
+		cluster.Withdraw(widgets)
+		time.Sleep(5 * time.Minute)
+		cluster.Serve(widgetType)
+		create(t, cluster, widgets, "ns", "b")
+		time.Sleep(5 * time.Minute)
+		if err := l.WaitForSync(ctx); err != nil {
+			t.Errorf("WaitForSync: %v", err)
+		}
+		shutdown(t, f)
+	})
 }

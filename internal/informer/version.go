@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/features"
 
 	"github.com/gvrkit/gvrkit/internal/inflight"
 	"github.com/gvrkit/gvrkit/status"
@@ -14,6 +15,12 @@ import (
 
 // ErrEnded says that an informer has ended.
 var ErrEnded = errors.New("the informer has ended")
+
+// errNoVersion is the error of AwaitVersion without client-go's feature gate.
+var errNoVersion = errors.New("client-go's store does not say which version it has, since the feature gate AtomicFIFO is off")
+
+// storeHasVersion reports whether LastStoreSyncResourceVersion of client-go's store returns a version.
+func storeHasVersion() bool { return features.FeatureGates().Enabled(features.AtomicFIFO) }
 
 const (
 	// lookEvery is the interval between looks at the store.
@@ -28,6 +35,9 @@ const (
 func (i *Informer) AwaitVersion(ctx context.Context, version string, synced func() bool) (have string, err error) {
 	if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
 		return "", status.ErrVersionInvalid
+	}
+	if !storeHasVersion() {
+		return "", errNoVersion
 	}
 	w := versionWait{Informer: i, version: version, synced: synced, rewinds: i.source.State().Rewinds, generation: -1, asked: time.Now(), pause: askAfter}
 	for {
@@ -138,8 +148,12 @@ func (i *Informer) AwaitStore(number int, pending *inflight.Counter, stored func
 }
 
 // Stores reports whether the store has the first list with that number, or a later list has replaced it. It
-// waits for the store's lock, which an index function may delay.
+// waits for the store's lock, which an index function may delay. If the store does not say which version it has,
+// Stores reports whether it has had a list.
 func (i *Informer) Stores(number int) bool {
+	if !storeHasVersion() {
+		return i.HasSynced()
+	}
 	version := i.SharedIndexInformer.GetStore().LastStoreSyncResourceVersion()
 	now := i.source.State()
 	if now.FirstLists != number || version == now.Version {

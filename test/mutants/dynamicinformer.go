@@ -175,6 +175,8 @@ var ofDynamicinformer = []table{
 		{"AtLeast does not wait for the list of the type", "versionWait.look", replace("listed && reaches(have, w.version)", "reaches(have, w.version)")},
 		{"AtLeast does not end with the informer", "versionWait.look", never("w.IsStopped()")},
 		{"AtLeast does not end with an informer that has not run", "Informer.IsStopped", never("i.refused() != nil")},
+		{"a second generation is never synced without the gate AtomicFIFO", "Informer.Stores", never("!storeHasVersion()")},
+		{"AtLeast waits for a version that the store does not say", "Informer.AwaitVersion", never("!storeHasVersion()")},
 		{"AtLeast does not ask the server", "versionWait.look", never("listed && time.Since(w.asked) > w.pause")},
 		{"AtLeast asks the server often", "versionWait.look", replace("2*w.pause", "w.pause")},
 		{"AtLeast takes an error of the server for a lost version", "versionWait.hasLost", replace("err == nil", "(err == nil || err != nil)")},
