@@ -339,3 +339,37 @@ func TestLog_OfAnInformerWithoutAFactory(t *testing.T) {
 		<-ended
 	})
 }
+
+// A server that ends each watch at once is a failure with one line, though each watch succeeds at first.
+func TestLog_HasALineForWatchesThatEndAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opts []dynamicinformer.Option
+		most int // a set has a line for all namespaces, and for each that fails before or after the others
+	}{"all namespaces": {nil, 1}, "a set": {[]dynamicinformer.Option{dynamicinformer.WithNamespaces("a", "b")}, 3}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, lines := logging(t, 0)
+				cluster := fakecluster.New(widgetType)
+				f := newFactory(t, cluster, tc.opts...)
+				l := acquire(t, f, widgets)
+				f.Start(ctx)
+				if err := l.WaitForSync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for range 10 * 60 * 60 {
+					cluster.CloseWatches(widgets)
+					time.Sleep(time.Second / 10)
+				}
+				got := lines()
+				if len(got) == 0 || len(got) > tc.most || !strings.HasPrefix(got[0], "Failed to list or watch, retrying Unavailable") {
+					t.Errorf("lines of an hour: %q", got)
+				}
+				time.Sleep(time.Hour)
+				if got := lines(); len(got) == 0 || len(got) > tc.most || !strings.HasPrefix(got[0], "Recovered Unavailable") {
+					t.Errorf("lines after the end of the failure: %q", got)
+				}
+				shutdown(t, f)
+			})
+		})
+	}
+}

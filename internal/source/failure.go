@@ -13,14 +13,15 @@ import (
 // errClosed is returned to a request after the informer has ended.
 var errClosed = errors.New("the informer has been stopped")
 
-// errShortWatches is the failure of a server that ends one watch after another soon after it has begun.
-var errShortWatches = fmt.Errorf("the server ends watches within %v, and sends no error", brief)
+// ErrShortWatches is the failure of a server that ends one watch after another soon after it has begun.
+var ErrShortWatches = fmt.Errorf("the server ends watches within %v, and sends no error", brief)
 
 // endedSoon is called after a short watch, when the pause before the next one is set. It reports a failure if the pause is longer than a short
-// watch: otherwise the source would seem to be up to date meanwhile.
-func (r *requests) endedSoon(ctx context.Context, pace *pace) {
-	if pace.last > brief {
-		r.failed(ctx, VerbWatch, errShortWatches)
+// watch: otherwise the source would seem to be up to date meanwhile. Err is ErrShortWatches, or wraps it, for Config.Report.
+func (r *requests) endedSoon(ctx context.Context, pace *pace, err error) {
+	if pace.last > brief && ctx.Err() == nil {
+		r.failed(ctx, VerbWatch, ErrShortWatches)
+		r.gate.report(ctx, err)
 	}
 }
 

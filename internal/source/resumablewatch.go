@@ -161,7 +161,7 @@ func (s *resumableWatch) closed(ctx context.Context, p *relay, lasted time.Durat
 		s.broke(ctx, p.broken)
 	case lasted < brief:
 		s.putOff(&s.pace, nil)
-		p.requests.endedSoon(ctx, &s.pace)
+		p.requests.endedSoon(ctx, &s.pace, ErrShortWatches)
 		s.listNext = s.pace.slow()
 	}
 	s.endVersionless()

@@ -580,7 +580,7 @@ func (c *child) watch(ctx context.Context) error {
 		c.listed = apierrors.IsTooManyRequests(broken)
 	case lasted < brief:
 		c.pace.failed(time.Now(), nil)
-		c.requests.endedSoon(ctx, &c.pace)
+		c.requests.endedSoon(ctx, &c.pace, &NamespaceError{c.namespace, ErrShortWatches})
 		c.listed = !c.pace.slow()
 	}
 	c.endVersionless()

@@ -54,6 +54,19 @@ type episode struct {
 	reason  status.Reason   // the last one
 	written []status.Reason // those with a line
 	since   time.Time
+	short   bool      // the server ends watches soon after they have begun
+	opened  time.Time // if short: since when requests succeed; zero: they fail
+}
+
+// calmAfter is the time without a failure after which the server no longer ends watches soon: it is longer than the pauses between them.
+const calmAfter = time.Minute
+
+// ends reports whether a success ends the failure. The watch may end soon, as those before.
+func (e *episode) ends(now time.Time) bool {
+	if e.short && e.opened.IsZero() {
+		e.opened = now
+	}
+	return !e.short || now.Sub(e.opened) >= calmAfter
 }
 
 // episodeLocked records the reason of a failure in namespace. The caller holds mu.
@@ -70,12 +83,14 @@ func (l *stateLog) episodeLocked(namespace string, reason status.Reason) *episod
 	return e
 }
 
-// isNew records the reason of a failure, and reports whether it has no line yet. Reasons that
+// isNew records the reason of the failure err, and reports whether it has no line yet. Reasons that
 // alternate have one line each.
-func (l *stateLog) isNew(namespace string, reason status.Reason) bool {
+func (l *stateLog) isNew(namespace string, reason status.Reason, err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !slices.Contains(l.episodeLocked(namespace, reason).written, reason)
+	e := l.episodeLocked(namespace, reason)
+	e.short, e.opened = errors.Is(err, source.ErrShortWatches), time.Time{}
+	return !slices.Contains(e.written, reason)
 }
 
 // wrote records that the reason of a failure has a line.
@@ -93,7 +108,7 @@ func (l *stateLog) retried(ctx context.Context, namespace string, reason status.
 	if namespace != "" {
 		logger = logger.WithValues("namespace", namespace)
 	}
-	if !l.isNew(namespace, reason) {
+	if !l.isNew(namespace, reason, err) {
 		logger.V(LogRetries).Info("Failed to list or watch, retrying", "reason", reason, "err", err)
 		return
 	}
@@ -119,7 +134,7 @@ func (l *stateLog) refused(now *Snapshot, reason status.Reason, err error) {
 	if now.disputed {
 		text = "The name does not mean the resource alone, continuing with it"
 	}
-	if l.isNew("", reason) && l.write(0, text, "reason", reason, "err", err) {
+	if l.isNew("", reason, err) && l.write(0, text, "reason", reason, "err", err) {
 		l.wrote("", reason)
 	}
 }
@@ -139,11 +154,15 @@ func (l *stateLog) vanished(reason status.Reason, evidence discovery.Evidence) {
 // healed logs that a failure has ended, if it has.
 func (l *stateLog) healed(before, now *Snapshot) {
 	_, _, failed := before.Failing()
-	if _, _, failing := now.Failing(); !failed || failing {
+	if _, _, failing := now.Failing(); failing {
 		return
 	}
 	l.mu.Lock()
 	ended, gone := l.failing[""], l.gone
+	if short := ended != nil && ended.short && !gone; !failed && !short || short && !ended.ends(now.At) {
+		l.mu.Unlock()
+		return
+	}
 	delete(l.failing, "")
 	l.gone = false
 	l.mu.Unlock()
@@ -169,10 +188,11 @@ func (l *stateLog) healedIn(report func() source.Report) {
 	for _, n := range report().Namespaces {
 		fails[n.Name] = n.Failure.Err != nil
 	}
-	ended := map[string]*episode{}
+	ended, now := map[string]*episode{}, time.Now()
 	l.mu.Lock()
+	all := l.failing[""]
 	for namespace, e := range l.failing {
-		if !fails[namespace] {
+		if !fails[namespace] && (all == nil || !all.short) && e.ends(now) {
 			ended[namespace] = e
 			delete(l.failing, namespace)
 		}

@@ -78,9 +78,9 @@ var ofSource = []table{
 	{"internal/source", "internal/source", []mutant{
 		{"a request ends when the UID of its type becomes known", "Type.isStill", drop("t.UID = now.UID")},
 		{"a request goes on when its type has another UID", "Type.isStill", always("t.UID == \"\"")},
-		{"the ends of short watches are no failures", "resumableWatch.closed", drop("p.requests.endedSoon(ctx, &s.pace)")},
-		{"the ends of short watches in a set's namespace are no failures", "child.watch", drop("c.requests.endedSoon(ctx, &c.pace)")},
-		{"each end of a short watch is a failure", "requests.endedSoon", always("pace.last > brief")},
+		{"the ends of short watches are no failures", "resumableWatch.closed", drop("p.requests.endedSoon(ctx, &s.pace, ErrShortWatches)")},
+		{"the ends of short watches in a set's namespace are no failures", "child.watch", drop("c.requests.endedSoon(ctx, &c.pace, &NamespaceError{c.namespace, ErrShortWatches})")},
+		{"each end of a short watch is a failure", "requests.endedSoon", replace("pace.last > brief", "pace.last >= 0")},
 		{"rewind: a comparison that has failed is repeated late", "comparison.again", replace("min(max(checkAgain, 2*c.pause), checkAtMost)", "checkAtMost")},
 		{"rewind: a comparison that has failed is repeated each second", "comparison.again", replace("min(max(checkAgain, 2*c.pause), checkAtMost)", "checkAgain")},
 		{"rewind: the pauses of comparisons begin anew with each watch", "comparison.begin", replace("c.elsewhere = stream.elsewhere", "c.elsewhere, c.pause = stream.elsewhere, 0")},
