@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
@@ -372,4 +373,72 @@ func TestLog_HasALineForWatchesThatEndAtOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The failures of requests for Namespace objects begin and end by themselves, before the names are known and after.
+func TestLog_HasLinesForTheNamesOfASet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, lines := logging(t, 0)
+		cluster := fakecluster.New(widgetType, namespaceType)
+		labelNamespace(t, cluster, "a", "red")
+		fail := func(gvr schema.GroupVersionResource) {
+			cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+				if req.GVR == gvr {
+					return apierrors.NewForbidden(gvr.GroupResource(), "", errBad)
+				}
+				return nil
+			})
+			cluster.CloseWatches(gvr)
+		}
+		fail(namespaceType.GVR)
+		f := newFactory(t, cluster, dynamicinformer.WithNamespaceSelector("team=red"))
+		acquire(t, f, widgets)
+		f.Start(ctx)
+		const failed, recovered = "Failed to list or watch, retrying Forbidden", "Recovered Forbidden"
+		for _, step := range []struct {
+			when   string
+			change func()
+			want   []string
+		}{
+			{"the names are not known", func() {}, []string{failed}},
+			{"they are known", func() { cluster.Intercept(nil) }, []string{recovered}},
+			{"the requests for names fail", func() { fail(namespaceType.GVR) }, []string{failed}},
+			{"they recover", func() { cluster.Intercept(nil) }, []string{recovered}},
+			{"they fail again", func() { fail(namespaceType.GVR) }, []string{failed}},
+			{"the requests for objects fail instead", func() { fail(widgets) }, []string{failed, recovered}},
+			{"all recover", func() { cluster.Intercept(nil) }, []string{recovered}},
+		} {
+			step.change()
+			time.Sleep(time.Hour)
+			got := lines()
+			slices.Sort(got)
+			if diff := cmp.Diff(step.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", step.when, diff)
+			}
+		}
+		shutdown(t, f)
+	})
+}
+
+// A user's handler gets the errors of requests for Namespace objects, also before the names are known.
+func TestWatchErrorHandler_GetsTheErrorsOfTheNamesOfASet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType, namespaceType)
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.GVR == namespaceType.GVR {
+				return apierrors.NewForbidden(namespaceType.GVR.GroupResource(), "", errBad)
+			}
+			return nil
+		})
+		var last atomic.Value
+		f := newFactory(t, cluster, dynamicinformer.WithNamespaceSelector("team=red"),
+			dynamicinformer.WithWatchErrorHandler(func(_ context.Context, _ *cache.Reflector, err error) { last.Store(err) }))
+		acquire(t, f, widgets)
+		f.Start(t.Context())
+		time.Sleep(time.Minute)
+		if err, is := last.Load().(error); !is || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the namespaces of the set") {
+			t.Errorf("error %v", last.Load())
+		}
+		shutdown(t, f)
+	})
 }

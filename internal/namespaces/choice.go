@@ -123,8 +123,8 @@ func (c *Choice) Set(client source.Client) *source.Namespaces {
 	}
 	set := source.NewNamespaces(c.names...)
 	if c.selector != nil {
-		set = source.NewFollowedNamespaces(func(ctx context.Context, set *source.Namespaces, failed func(verb string, err error)) {
-			follow(ctx, client, *c.selector, set, failed)
+		set = source.NewFollowedNamespaces(func(ctx context.Context, set *source.Namespaces, result func(verb string, err error)) {
+			follow(ctx, client, *c.selector, set, result)
 		})
 	}
 	if c.allowed {

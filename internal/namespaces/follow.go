@@ -20,11 +20,11 @@ import (
 // Resource is the resource of Namespace objects.
 var Resource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// follow keeps set equal to the names of the Namespace objects that selector selects, until ctx ends. It reports the
-// failures of requests for them.
-func follow(ctx context.Context, client source.Client, selector string, set *source.Namespaces, failed func(verb string, err error)) {
+// follow keeps set equal to the names of the Namespace objects that selector selects, until ctx ends. It calls result
+// with the result of each request for them.
+func follow(ctx context.Context, client source.Client, selector string, set *source.Namespaces, result func(verb string, err error)) {
 	objects := source.New(source.Config{
-		Client: client, GVR: Resource, Observer: failures{failed},
+		Client: client, GVR: Resource, Observer: results{result},
 		Availability: source.NewAvailability(source.Type{Serving: source.Served, GVR: Resource}),
 		Tweak:        func(opts *metav1.ListOptions) { opts.LabelSelector = selector },
 	})
@@ -67,16 +67,16 @@ func exists(ctx context.Context, client source.Client, name string, uid types.UI
 	return found
 }
 
-// failures is an observer of failures.
-type failures struct {
-	failed func(verb string, err error)
+// results is an observer of the results of requests.
+type results struct {
+	result func(verb string, err error)
 }
 
-func (f failures) Failed(verb string, err error) { f.failed(verb, err) }
-func (failures) Succeeded(string)                {}
-func (failures) Received(int)                    {}
-func (failures) Doubted()                        {}
-func (failures) Completed()                      {}
+func (r results) Failed(verb string, err error) { r.result(verb, err) }
+func (r results) Succeeded(verb string)         { r.result(verb, nil) }
+func (results) Received(int)                    {}
+func (results) Doubted()                        {}
+func (results) Completed()                      {}
 
 // selected is the store of a reflector of Namespace objects. It has only their names.
 type selected struct {

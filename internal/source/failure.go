@@ -25,6 +25,30 @@ func (r *requests) endedSoon(ctx context.Context, pace *pace, err error) {
 	}
 }
 
+// NamesError is an error of a request for the Namespace objects whose names are those of a set.
+type NamesError struct{ Err error }
+
+func (e *NamesError) Error() string { return "the namespaces of the set: " + e.Err.Error() }
+
+// Unwrap returns the error.
+func (e *NamesError) Unwrap() error { return e.Err }
+
+// named is called with the result of each request for the Namespace objects of set.
+func (g *gate) named(ctx context.Context, set *Namespaces, err error) {
+	unknown, changed := set.named(err)
+	switch {
+	case err == nil && changed:
+		g.cfg.Observer.Completed()
+	case err == nil || ctx.Err() != nil:
+		return
+	case unknown:
+		g.cfg.Observer.Failed(VerbList, err) // the list that waits for the names ends this failure
+	}
+	if err != nil && !expired(err) {
+		g.report(ctx, &NamesError{err})
+	}
+}
+
 // ListError is an error of a list, and not of a watch.
 type ListError struct{ Err error }
 

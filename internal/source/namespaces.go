@@ -19,10 +19,11 @@ type Namespaces struct {
 	changed chan struct{}
 	failing map[string]*NamespaceFailure // by name, only of names
 
-	run         func(ctx context.Context, set *Namespaces, failed func(verb string, err error)) // nil: Set is called by users
+	run         func(ctx context.Context, set *Namespaces, result func(verb string, err error)) // nil: Set is called by users
 	terminating map[string]bool                                                                 // by name
 	gone        map[string]bool                                                                 // names that have left the set because the server does not have them any more
 	unknown     error                                                                           // why the names are not known; nil: no request has failed
+	unnamed     error                                                                           // why requests for the names fail; nil: they do not
 	allowed     bool                                                                            // only those that are not forbidden
 	everywhere  atomic.Bool                                                                     // requests are for all namespaces
 	namesKnown  chan struct{}                                                                   // closes when the names are known
@@ -63,9 +64,9 @@ func NewNamespaces(names ...string) *Namespaces {
 }
 
 // NewFollowedNamespaces returns a set whose names are not known. A source calls run in a goroutine when it lists
-// first. Run calls [Namespaces.Follow] until ctx ends, and reports the failures of its requests. Until the first call
-// of Follow, the source waits.
-func NewFollowedNamespaces(run func(ctx context.Context, set *Namespaces, failed func(verb string, err error))) *Namespaces {
+// first. Run calls [Namespaces.Follow] until ctx ends, and result with the result of each of its requests. Until the
+// first call of Follow, the source waits.
+func NewFollowedNamespaces(run func(ctx context.Context, set *Namespaces, result func(verb string, err error))) *Namespaces {
 	return &Namespaces{run: run, changed: make(chan struct{}), namesKnown: make(chan struct{}), failing: map[string]*NamespaceFailure{}}
 }
 
@@ -78,15 +79,27 @@ func (n *Namespaces) Allowed(everywhere bool) *Namespaces {
 	return n
 }
 
-// unknowns records why the names are not known, and reports whether they are not. Later failures leave the names as they are.
-func (n *Namespaces) unknowns(err error) bool {
+// named records the result of a request for the names. It reports whether the names are not known, and whether such requests failed and do not
+// any more, or the reverse. Failures leave known names as they are.
+func (n *Namespaces) named(err error) (unknown, changed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if isClosed(n.namesKnown) {
-		return false
+	unknown, changed = !isClosed(n.namesKnown), (n.unnamed == nil) != (err == nil)
+	n.unnamed = err
+	if unknown && err != nil {
+		n.unknown = err
 	}
-	n.unknown = err
-	return true
+	return unknown, changed
+}
+
+// failure returns why requests for the names fail; nil if they do not.
+func (n *Namespaces) failure() error {
+	if n == nil {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.unnamed
 }
 
 // isHidden reports whether a namespace is left out of the set.

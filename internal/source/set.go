@@ -99,14 +99,7 @@ func (g *gate) awaitNames(ctx context.Context, t Type, n news) bool {
 		}
 		go func() { // ctx is that of the reflector
 			defer g.calls.End()
-			set.run(ctx, set, func(_ string, err error) {
-				switch {
-				case set.unknowns(err):
-					g.cfg.Observer.Failed(VerbList, err) // the list that waits for the names ends this failure
-				case !expired(err):
-					g.report(ctx, fmt.Errorf("the namespaces of the set: %w", err))
-				}
-			})
+			set.run(ctx, set, func(_ string, err error) { g.named(ctx, set, err) })
 		}()
 	}
 	select {

@@ -252,8 +252,9 @@ type Report struct {
 	State
 	// Names are the objects that are left out: at most MaxNamed, sorted by key. The slice is shared and read-only.
 	Names []RejectedObject
-	// Namespaces are the result of Source.Namespaces.
+	// Namespaces are the states of the namespaces of Config.Namespaces, sorted by name, and NamesErr why requests for their names fail; nil if they do not.
 	Namespaces []Namespace
+	NamesErr   error
 }
 
 // Report returns the state with all its parts.
@@ -261,7 +262,7 @@ func (s *Source) Report() Report {
 	k, common := &s.gate.known, s.gate.commonBytes()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r := Report{State: s.stateLocked(k), Names: k.rejected.names(), Namespaces: s.namespacesLocked(k)}
+	r := Report{State: s.stateLocked(k), Names: k.rejected.names(), Namespaces: s.namespacesLocked(k), NamesErr: s.gate.cfg.Namespaces.failure()}
 	r.Bytes = s.gate.bytesLocked(k) + common
 	return r
 }

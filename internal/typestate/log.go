@@ -33,7 +33,7 @@ type stateLog struct {
 	mu      sync.Mutex
 	logger  klog.Logger // of the context that the informer was started with
 	begun   bool
-	failing map[string]*episode // by the namespaces of a set; those in which all requests fail, under the empty name
+	failing map[string]*episode // by the namespaces of a set, and ofNames; those in which all requests fail, under the empty name
 	gone    bool                // a line has reported that the type is gone
 	listed  int                 // the generation of the last "Listed" line, plus one
 	objects bool                // a line has reported that objects are left out of the cache
@@ -41,6 +41,9 @@ type stateLog struct {
 	lines   int // the number of lines in that minute
 	leftOut int // the number of omitted lines since the last line
 }
+
+// ofNames is the key of failures of requests for the names of a set. No namespace has this name.
+const ofNames = "the namespaces of the set"
 
 // begin is called when the informer is started.
 func (l *stateLog) begin(ctx context.Context) {
@@ -102,10 +105,11 @@ func (l *stateLog) wrote(namespace string, reason status.Reason) {
 	}
 }
 
-// retried logs a failed list or watch that will be retried. If other namespaces of a set do not fail, namespace is the one that does.
+// retried logs a failed list or watch that will be retried. If other namespaces of a set do not fail, namespace is the one that does; or it is
+// ofNames, which is in the text of err.
 func (l *stateLog) retried(ctx context.Context, namespace string, reason status.Reason, err error) {
 	logger := klog.FromContext(ctx).WithValues("resource", discovery.RefOf(l.gvr))
-	if namespace != "" {
+	if namespace != "" && namespace != ofNames {
 		logger = logger.WithValues("namespace", namespace)
 	}
 	if !l.isNew(namespace, reason, err) {
@@ -175,7 +179,7 @@ func (l *stateLog) healed(before, now *Snapshot) {
 	}
 }
 
-// healedIn logs that requests do not fail any more in some namespaces of a set. Report returns the present state of the source.
+// healedIn logs that requests do not fail any more in some namespaces of a set, or for its names. Report returns the present state of the source.
 func (l *stateLog) healedIn(report func() source.Report) {
 	l.mu.Lock()
 	_, whole := l.failing[""]
@@ -184,8 +188,9 @@ func (l *stateLog) healedIn(report func() source.Report) {
 	if few {
 		return
 	}
-	fails := map[string]bool{"": true}
-	for _, n := range report().Namespaces {
+	state := report()
+	fails := map[string]bool{"": true, ofNames: state.NamesErr != nil}
+	for _, n := range state.Namespaces {
 		fails[n.Name] = n.Failure.Err != nil
 	}
 	ended, now := map[string]*episode{}, time.Now()
@@ -199,7 +204,11 @@ func (l *stateLog) healedIn(report func() source.Report) {
 	}
 	l.mu.Unlock()
 	for namespace, e := range ended {
-		l.write(0, "Recovered", "namespace", namespace, "reason", e.reason, "after", time.Since(e.since))
+		key := "namespace"
+		if namespace == ofNames {
+			key = "of"
+		}
+		l.write(0, "Recovered", key, namespace, "reason", e.reason, "after", time.Since(e.since))
 	}
 }
 
@@ -299,6 +308,8 @@ func (s *State) LogError(ctx context.Context, err error) {
 			namespace = ""
 		}
 	}
-
+	if _, is := errors.AsType[*source.NamesError](err); is {
+		namespace = ofNames
+	}
 	s.log.retried(ctx, namespace, Classify(err), err)
 }

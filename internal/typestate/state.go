@@ -375,6 +375,7 @@ func (s *State) Completed() {
 	_, now := s.change(func(*Snapshot) {})
 	s.log.completed(&now)
 	s.log.objectsLeftOut(&now)
+	s.log.healedIn(s.source.Report)
 	if s.cfg.Completed != nil {
 		s.cfg.Completed()
 	}

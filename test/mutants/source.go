@@ -215,7 +215,7 @@ var ofSource = []table{
 		{"a set without names, and a pause, have a turn", "gate.ListWithContext", all(replace("g.joinQueue(t)", "joined"), before(
 			"if !g.pause(ctx, &pace, t, news{changed: changed}) { if err := ctx.Err(); err != nil { return nil, err }; continue }", "joined := g.joinQueue(t)"))},
 		{"a set whose names are not known is listed as empty", "gate.listSet", never("!isClosed(set.namesKnown)")},
-		{"later failures of the names of a set are not reported", "gate.awaitNames", drop(`g.report(ctx, fmt.Errorf("the namespaces of the set: %w", err))`)},
+		{"later failures of the names of a set are not reported", "gate.named", drop("g.report(ctx, &NamesError{err})")},
 		{"objects of a type that settles are deleted before its list", "resumableWatch.endPrevious", replace("t.Unsettled", "false")},
 		{"kept objects are deleted before the next list", "resumableWatch.endPrevious", replace("s.cfg.KeepCache", "false")},
 		{"a LIST after a failed watch-list waits again", "gate.watchList", drop("g.again.Store(turn != nil)")},
@@ -411,7 +411,7 @@ var ofSource = []table{
 		{"a pause goes on though the set has changed", "Source.SetNamespaces", drop("s.gate.retries.Broadcast()")},
 		{"a refused list is repeated without a pause", "resumableWatch.failed", replace("!isOfList(err)", "true")},
 		{"a failure stays when the last namespace is removed", "merged.run", never("len(names) == 0")},
-		{"a failure of a watch of namespaces stays", "gate.awaitNames", replace("g.cfg.Observer.Failed(VerbList, err)", "g.cfg.Observer.Failed(VerbWatch, err)")},
+		{"a failure of a watch of namespaces stays", "gate.named", replace("g.cfg.Observer.Failed(VerbList, err)", "g.cfg.Observer.Failed(VerbWatch, err)")},
 		{"a set does not fall back to the allowed namespaces", "gate.fallBack", never("set.everywhere.Swap(false)")},
 		{"a forbidden namespace is tried as often as another", "child.failed", drop("c.pace.forbidden(time.Now())")},
 		{"forbidden namespaces are in the set of the allowed ones", "Namespaces.isHidden", never("n.allowed")},

@@ -24,8 +24,10 @@ var ofTypestate = []table{
 		{"the deletion of a type is logged as a wait", "stateLog.vanished", drop(`l.wrote("", reason)`)},
 		{"a failure of one namespace is logged as one of all", "State.LogError", replace(`namespaceOf(err, "")`, `""`)},
 		{"a failure of all namespaces is logged as one of the last", "State.LogError", drop(`namespace = ""`)},
-		{"the failure of a namespace never ends", "State.Succeeded", drop("s.log.healedIn(s.source.Report)")},
+		{"a failure of requests for the names of a set is one of the objects", "State.LogError", drop("namespace = ofNames")},
 		{"the log has lines for each watch that ends at once", "episode.ends", replace("!e.short", "true")},
+		{"the failure of a namespace never ends", "stateLog.healedIn", never(
+			"!fails[namespace] && (all == nil || !all.short) && e.ends(now)")},
 		{"an object whose index function failed stays in the status after its deletion", "unindexed.compare", never("!has(at.key)")},
 		{"a quarantine names any number of objects without an index", "unindexed.add", always("len(u.named) < maxNamed")},
 		{"an object is in no index since its last failure", "unindexed.add", drop("made.since = known.since")},
