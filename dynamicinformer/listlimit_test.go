@@ -348,3 +348,24 @@ func TestListBudget_ListsInsteadOfWatchLists(t *testing.T) {
 		shutdown(t, f)
 	})
 }
+
+// client-go's Shutdown ends no informer: the program may close the stop channels later.
+func TestListConcurrency_GoesOnDuringTheShutdownOfADropIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		types, l := manyTypes(2), &loads{}
+		cluster := fakecluster.New(types...)
+		cluster.Intercept(l.take)
+		f := newFactory(t, cluster, dynamicinformer.WithListConcurrency(1))
+		dropIn, stop, ended := f.DropIn(), make(chan struct{}), make(chan struct{})
+		first, second := dropIn.ForResource(types[0].GVR).Informer(), dropIn.ForResource(types[1].GVR).Informer()
+		dropIn.Start(stop)
+		synctest.Wait() // one list is in progress, and one waits
+		go func() { defer close(ended); dropIn.Shutdown() }()
+		time.Sleep(time.Minute)
+		if !first.HasSynced() || !second.HasSynced() {
+			t.Errorf("synced: %t, %t", first.HasSynced(), second.HasSynced())
+		}
+		close(stop)
+		<-ended
+	})
+}

@@ -17,6 +17,7 @@ import (
 // factory runs and no handler will be called again. Otherwise it returns a [*ShutdownError] with the resources whose handlers or requests have
 // not returned. It may be called again to wait for them. The factory can't be started again.
 func (f *Factory) Shutdown(ctx context.Context) error {
+	f.lists.Close()
 	f.close()
 	f.mu.Lock()
 	for _, entries := range f.running {
@@ -24,7 +25,11 @@ func (f *Factory) Shutdown(ctx context.Context) error {
 			e.retireLocked()
 		}
 	}
+	unhook := f.unhook
 	f.mu.Unlock()
+	if unhook != nil {
+		unhook()
+	}
 	if err := checkContext(ctx); err != nil {
 		return fmt.Errorf("dynamicinformer: shutdown: the informers have been stopped, and were not waited for: %w", err)
 	}
@@ -37,7 +42,6 @@ func (f *Factory) close() {
 	if !closed(f.closing) {
 		close(f.closing)
 		f.removals.Close()
-		f.lists.Close()
 		for _, e := range f.entries {
 			e.stopLinger()
 			if e.phase == waiting {
@@ -51,11 +55,7 @@ func (f *Factory) close() {
 		}
 	}
 	f.stopResolverLocked()
-	unhook := f.unhook
 	f.mu.Unlock()
-	if unhook != nil {
-		unhook()
-	}
 }
 
 // refuse returns why no handler can be added to the informer of e, which has not run.

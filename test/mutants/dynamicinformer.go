@@ -57,6 +57,7 @@ var ofDynamicinformer = []table{
 		{"an informer that a user has stopped is returned again", "Factory.forResource", always("fresh || !e.informer.IsStopped()")},
 		{"Acquire returns before another lease has added its index", "Factory.index", never("others != nil")},
 		{"ForResource lacks indexers of the factory if a lease has others", "Factory.forResource", drop("_ = f.index(e, f.options.indexers)")},
+		{"the shutdown of a drop-in ends the wait of first lists", "Factory.close", before("f.removals.Close()", "f.lists.Close()")},
 		{"an informer without a factory has no state", "standalone", drop("cfg.Observer = state")},
 		{"leases with different functions share an index", "Factory.claim", never("differs != nil")},
 		{"an index that could not be added counts as added", "Factory.index", replace("err == nil", "true")},
