@@ -225,6 +225,15 @@ func TestPackedCache_TheVariablePacksEverything(t *testing.T) {
 				t.Errorf("informer %d has a %T, error %v", n, stored, err)
 			}
 		}
+		for n, informer := range of {
+			err := informer.GetIndexer().AddIndexers(cache.Indexers{"name": func(obj any) ([]string, error) {
+				return []string{obj.(*unstructured.Unstructured).GetName()}, nil
+			}})
+			found, missing := informer.GetIndexer().ByIndex("name", "a")
+			if err != nil || missing != nil || len(found) != 1 {
+				t.Errorf("informer %d has %d objects in an index that was added through the indexer: %v, %v", n, len(found), err, missing)
+			}
+		}
 		close(stop)
 		factory.Shutdown()
 	})

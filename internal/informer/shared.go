@@ -131,7 +131,7 @@ func (i *Informer) GetIndexer() cache.Indexer {
 	if i.packing != nil {
 		indexer = &packedIndexer{indexer, i.packing}
 	}
-	if i.unindexed == nil {
+	if i.unindexed == nil && i.packing == nil {
 		return indexer
 	}
 	return &readIndexer{indexer, i}
