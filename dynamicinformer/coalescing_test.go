@@ -186,7 +186,7 @@ func TestCoalescing_RegistrationSyncsWithoutEvents(t *testing.T) {
 			in.Error("a blocked call for a later event delays HasSynced")
 		}
 		close(blocked.let)
-		want := "SharedIndexInformer <nil> + event handler github.com/gvrkit/gvrkit/dynamicinformer_test.values"
+		want := "SharedIndexInformer example.com/v1, Resource=widgets + event handler github.com/gvrkit/gvrkit/dynamicinformer_test.values"
 		if got := after.HasSyncedChecker().Name(); got != want {
 			in.Errorf("name of the checker: %q, want %q", got, want)
 		}

@@ -397,3 +397,19 @@ func TestStatus_CountsTraffic(t *testing.T) {
 		shutdown(t, f)
 	})
 }
+
+// client-go names them after the type of an example object.
+func TestInformer_CheckersHaveTheNameOfTheResource(t *testing.T) {
+	informer := newFactory(t, fakecluster.New(widgetType)).ForResource(widgets).Informer()
+	registration, err := informer.AddEventHandler(&recorder{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "SharedIndexInformer example.com/v1, Resource=widgets"
+	if got := informer.HasSyncedChecker().Name(); got != want {
+		t.Errorf("the informer's checker has the name %q, want %q", got, want)
+	}
+	if got := registration.HasSyncedChecker().Name(); !strings.HasPrefix(got, want+" + event handler github.com/") {
+		t.Errorf("the registration's checker has the name %q", got)
+	}
+}

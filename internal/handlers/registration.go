@@ -6,8 +6,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// registration is client-go's registration of a wrapped handler. Its checker has the name of the
-// original handler.
+// registration is client-go's registration of a wrapped handler. Its checker has the names of the
+// set and of the original handler.
 type registration struct {
 	cache.ResourceEventHandlerRegistration
 	handler *handler
@@ -37,7 +37,11 @@ type namedChecker struct {
 
 // Name implements cache.DoneChecker.
 func (c *namedChecker) Name() string {
-	return strings.Replace(c.DoneChecker.Name(), nameOf(c.handler), c.handler.name, 1)
+	name := strings.Replace(c.DoneChecker.Name(), nameOf(c.handler), c.handler.name, 1)
+	if s := c.handler.set; s.Name != "" {
+		return s.Name + strings.TrimPrefix(name, s.informer.HasSyncedChecker().Name())
+	}
+	return name
 }
 
 // Done implements cache.DoneChecker.

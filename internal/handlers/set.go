@@ -28,6 +28,8 @@ type Feed interface {
 
 // Set is the handlers of one informer. It is safe for concurrent use.
 type Set struct {
+	// Name replaces the name of the informer in the names of checkers; empty: it stays.
+	Name string
 	// Unpack, if not nil, returns the object for handlers of an object of the informer. It must not be changed after
 	// the first Add. Handlers of [OfPacked] get the object of the informer.
 	Unpack func(stored any) any

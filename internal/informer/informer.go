@@ -121,8 +121,8 @@ func New(cfg Config) *Informer {
 		return item, there && err == nil
 	})
 	errorHandlers.idleReflector = idleReflector(lw, gvr)
-	i.handlers, i.listed = handlers.NewSet(i.SharedIndexInformer, s, cfg.LogPanic), i.HasSyncedChecker().Done()
-	i.handlers.Moved = source.Moved
+	i.handlers, i.listed = handlers.NewSet(i.SharedIndexInformer, s, cfg.LogPanic), i.SharedIndexInformer.HasSyncedChecker().Done()
+	i.handlers.Moved, i.handlers.Name = source.Moved, "SharedIndexInformer "+gvr.String()
 	ownership.guard(i.handlers)
 	if packing != nil {
 		packing.stored, packing.synced, packing.resize = indexer.List, i.HasSynced, s.Resize

@@ -109,6 +109,19 @@ func (i *Informer) SetTransform(transform cache.TransformFunc) error {
 	return err
 }
 
+// HasSyncedChecker implements cache.SharedInformer. client-go's checker has the type of the example object in its name, which is nil.
+func (i *Informer) HasSyncedChecker() cache.DoneChecker {
+	return &namedChecker{i.SharedIndexInformer.HasSyncedChecker(), i.handlers.Name}
+}
+
+type namedChecker struct {
+	cache.DoneChecker
+	name string
+}
+
+// Name implements cache.DoneChecker.
+func (c *namedChecker) Name() string { return c.name }
+
 // AddIndexers implements cache.SharedIndexInformer.
 func (i *Informer) AddIndexers(indexers cache.Indexers) error {
 	if err := CheckIndexers(indexers); err != nil {
