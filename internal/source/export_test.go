@@ -8,6 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
+// Open waits until the type is served, or ctx ends.
+func (s *Source) Open(ctx context.Context) error {
+	_, _, err := s.gate.served(ctx)
+	return err
+}
+
+// Namespaces returns the namespaces of the report.
+func (s *Source) Namespaces() []Namespace { return s.Report().Namespaces }
+
 // Requests is the requests stage of a source, without the gate: each watch is one stream.
 type Requests struct{ stage *requests }
 

@@ -261,16 +261,8 @@ func (n *Namespaces) states() []Namespace {
 	return states
 }
 
-// Namespaces returns the state of each namespace of Config.Namespaces, sorted by name; nil if there is no set, or the
-// type is cluster-scoped.
-func (s *Source) Namespaces() []Namespace {
-	k := &s.gate.known
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return s.namespacesLocked(k)
-}
-
-// namespacesLocked is Namespaces for a caller that holds the lock of k.
+// namespacesLocked returns the state of each namespace of Config.Namespaces, sorted by name; nil if there is no set, or the
+// type is cluster-scoped. The caller holds the lock of k.
 func (s *Source) namespacesLocked(k *known) []Namespace {
 	set, states := s.eachNamespaceLocked(k)
 	return slices.DeleteFunc(states, func(n Namespace) bool { return set.isHidden(n.Failure.forbidden, n.Listed) })

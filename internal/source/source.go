@@ -184,13 +184,6 @@ func (s *Source) SetTransform(f cache.TransformFunc) error {
 	return nil
 }
 
-// Open waits until the type is served, or ctx ends. An informer that runs only after that
-// uses no memory while its type is not served.
-func (s *Source) Open(ctx context.Context) error {
-	_, _, err := s.gate.served(ctx)
-	return err
-}
-
 // Retry ends pauses before retries, unless the server has requested the pause. A request in
 // progress continues. Retry does not block.
 func (s *Source) Retry() {
