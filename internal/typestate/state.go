@@ -184,7 +184,9 @@ func (s *State) HandleEvent(event discovery.Event) {
 	case of && event.Type == discovery.Removed:
 		// The event may be of an older CRD, which was deleted before the known CRD was created, or of a CRD
 		// that does not serve this version.
-		if uid, known := event.Evidence.CRDUID, s.now.uid(); uid == "" || known == "" && !s.now.servedElsewhere() || uid == known {
+		uid, known := event.Evidence.CRDUID, s.now.uid()
+		weaker := s.now.Evidence.Kind == discovery.CRDDeleted && event.Evidence.Kind != discovery.CRDDeleted
+		if !weaker && (uid == "" || known == "" && !s.now.servedElsewhere() || uid == known) {
 			s.changeLocked(func(next *Snapshot) { next.Evidence = event.Evidence })
 		}
 	case of && slices.Contains(event.Changes, discovery.BackingChanged) && s.now.resource != nil && s.now.resource.Backing == discovery.BackingUnknown:

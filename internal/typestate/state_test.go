@@ -152,6 +152,7 @@ func TestState_ServingAndGeneration(t *testing.T) {
 		"not listed, the rest is unknown":  {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(unknown)}, source.Served, 0, "a"},
 		"not listed":                       {steps{yes(served("a")), heard(removed(discovery.NotListed, "")), no(notServed)}, source.Missing, 0, "a"},
 		"no version served":                {steps{yes(served("a")), heard(removed(discovery.NoVersionServed, "a")), no(notServed)}, source.Held, 0, "a"},
+		"CRD deleted, and not listed":      {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), heard(removed(discovery.NotListed, "")), no(unknown)}, source.Gone, 0, "a"},
 		"deletion of an earlier CRD":       {steps{yes(served("b")), heard(removed(discovery.CRDDeleted, "a")), no(notServed)}, source.Held, 0, "b"},
 		"CRD deleted and another created":  {steps{yes(served("a")), heard(removed(discovery.CRDDeleted, "a")), yes(served("b"))}, source.Served, 1, "b"},
 		"another before the deletion":      {steps{yes(served("a")), yes(served("b"))}, source.Served, 1, "b"},

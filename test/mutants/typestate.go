@@ -26,6 +26,7 @@ var ofTypestate = []table{
 		{"a failure of all namespaces is logged as one of the last", "State.LogError", drop(`namespace = ""`)},
 		{"a failure of requests for the names of a set is one of the objects", "State.LogError", drop("namespace = ofNames")},
 		{"the log has lines for each watch that ends at once", "episode.ends", replace("!e.short", "true")},
+		{"the evidence that a CRD was deleted is replaced", "State.HandleEvent", never("s.now.Evidence.Kind == discovery.CRDDeleted && event.Evidence.Kind != discovery.CRDDeleted")},
 		{"the failure of a namespace never ends", "stateLog.healedIn", never(
 			"!fails[namespace] && (all == nil || !all.short) && e.ends(now)")},
 		{"an object whose index function failed stays in the status after its deletion", "unindexed.compare", never("!has(at.key)")},
