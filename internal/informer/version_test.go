@@ -126,74 +126,103 @@ func (s stored) apply(t *testing.T, event watch.Event) {
 // The list of gained slots is of an earlier version than the store, which is behind the reflector. The watch after it repeats what has happened
 // since then in these slots.
 func TestAwaitVersion_TheStoreHasWhatTheWatchRepeatsOfGainedSlots(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cluster := fakecluster.New(fakecluster.Type{GVR: widgets, Kind: "Widget", Namespaced: true})
-		cluster.Shard(true)
-		half, err := sharding.Static(0, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, second := half.View().Slots, half.View().Slots.Complement()
-		gone := createIn(t, cluster, "gone", second)
-		shard := &growing{view: sharding.View{Generation: 1, Slots: first}, changed: make(chan struct{})}
-		client := late{source.Unstructured(cluster), shard, make(chan struct{})}
-		src := source.New(source.Config{Client: client, GVR: widgets, Shard: shard, NoWatchList: true})
-		s := stored{store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
-		src.LookUp(func(key string) (any, bool) {
-			obj, there, err := s.store.GetByKey(key)
-			return obj, there && err == nil
+	for name, tc := range map[string]struct{ queued, empty bool }{
+		"events in a queue": {queued: true}, "events one by one": {}, "after an empty list": {empty: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testGained(t, tc.queued, tc.empty) })
 		})
-		lw := cache.ToListerWatcherWithContext(src.ListerWatcher())
-		list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := meta.ListAccessor(list)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.store.Bookmark(content.GetResourceVersion()) // it has no objects in the first slots
-		w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: content.GetResourceVersion()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		shard.grow()
-		events := received(w)
-		mine := createIn(t, cluster, "mine", second)
-		for _, obj := range []metav1.Object{gone, createIn(t, cluster, "temporary", second)} {
-			if err := cluster.Resource(widgets).Namespace("ns").Delete(t.Context(), obj.GetName(), metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		version := createIn(t, cluster, "other", first).GetResourceVersion()
-		for _, event := range append(events, received(w)...) {
-			s.apply(t, event)
-		}
-		createIn(t, cluster, "later", first)
-		events = received(w)
-		close(client.arrive)
-		events = append(events, received(w)...)
+	}
+}
 
-		wait := versionWait{Informer: &Informer{SharedIndexInformer: s, source: src}, version: version, synced: func() bool { return true }}
-		check := func(when string) bool {
-			_, done, err := wait.look(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, has, _ := s.store.GetByKey("ns/" + mine.GetName())
-			if _, still, _ := s.store.GetByKey("ns/" + gone.GetName()); done && (!has || still) {
-				t.Errorf("%s the store has the object that was created: %v, and the one that was deleted: %v", when, has, still)
-			}
-			return done
-		}
-		for i, event := range events {
-			check(fmt.Sprintf("before event %d of %d", i, len(events)))
-			s.apply(t, event)
-		}
-		if !check("at the end") {
-			t.Error("the wait is not over")
-		}
-		w.Stop()
-		src.Wait()
+// testGained gives the store the events one by one, after the reflector has got all if queued is true. Empty says that the list of gained slots
+// has no objects.
+func testGained(t *testing.T, queued, empty bool) {
+	t.Helper()
+	cluster := fakecluster.New(fakecluster.Type{GVR: widgets, Kind: "Widget", Namespaced: true})
+	cluster.Shard(true)
+	half, err := sharding.Static(0, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := half.View().Slots, half.View().Slots.Complement()
+	var gone []metav1.Object
+	if !empty {
+		gone = append(gone, createIn(t, cluster, "gone", second))
+	}
+	shard := &growing{view: sharding.View{Generation: 1, Slots: first}, changed: make(chan struct{})}
+	client := late{source.Unstructured(cluster), shard, make(chan struct{})}
+	src := source.New(source.Config{Client: client, GVR: widgets, Shard: shard, NoWatchList: true})
+	s := stored{store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+	src.LookUp(func(key string) (any, bool) {
+		obj, there, err := s.store.GetByKey(key)
+		return obj, there && err == nil
 	})
+	lw := cache.ToListerWatcherWithContext(src.ListerWatcher())
+	list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := meta.ListAccessor(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.store.Bookmark(content.GetResourceVersion()) // it has no objects in the first slots
+	w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: content.GetResourceVersion()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shard.grow()
+	events := received(w)
+	mine := createIn(t, cluster, "mine", second)
+	gone = append(gone, createIn(t, cluster, "temporary", second))
+	for _, obj := range gone {
+		if err := cluster.Resource(widgets).Namespace("ns").Delete(t.Context(), obj.GetName(), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	version := createIn(t, cluster, "other", first).GetResourceVersion()
+	for _, event := range append(events, received(w)...) {
+		s.apply(t, event)
+	}
+	createIn(t, cluster, "later", first)
+	events = received(w)
+	close(client.arrive)
+	if queued {
+		events = append(events, received(w)...)
+	}
+
+	wait := versionWait{Informer: &Informer{SharedIndexInformer: s, source: src}, version: version, synced: func() bool { return true }}
+	check := func(when string) bool {
+		_, done, err := wait.look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, has, _ := s.store.GetByKey("ns/" + mine.GetName())
+		if _, still, _ := s.store.GetByKey("ns/" + gone[0].GetName()); done && (!has || still) {
+			t.Errorf("%s the store has the object that was created: %v, and the one that was deleted: %v", when, has, still)
+		}
+		return done
+	}
+	for n := 0; ; n++ {
+		synctest.Wait()
+		check(fmt.Sprintf("after %d events", n))
+		if len(events) == 0 {
+			select {
+			case event := <-w.ResultChan():
+				events = append(events, event)
+			default:
+			}
+		}
+		if len(events) == 0 {
+			break
+		}
+		s.apply(t, events[0])
+		events = events[1:]
+	}
+	if !check("at the end") {
+		t.Error("the wait is not over")
+	}
+	w.Stop()
+	src.Wait()
 }
