@@ -99,7 +99,8 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 //     documents may be older;
 //   - if it was created again, and the documents may list the type of the CRD before it;
 //   - if the documents do not list its type any more;
-//   - if its type is not served for a second, for the reason.
+//   - if its type is not served for a second, for the reason;
+//   - if no request for /apis has succeeded since Run began, a minute after Run has seen the CRD.
 //
 // [Resolver.Status] has the state of each source, and the logger in ctx logs its changes. A server may
 // have no CRDs or no APIServices.

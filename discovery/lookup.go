@@ -30,6 +30,7 @@ const (
 	readAtOnce  = 4                // concurrent reads
 	readBackoff = time.Second      // the pause after the first failure; it doubles
 	readAgain   = 30 * time.Second // the maximum pause
+	readAnyway  = time.Minute      // the age of a CRD that is read though no document has the named groups
 )
 
 // toRead records that an object has changed and may have to be read.
@@ -86,7 +87,7 @@ func (k *knowledge) due(n int, wanted func(schema.GroupResource) bool, readAfter
 
 // needed reports whether an object must be read, and when. A CRD must be read if a caller waits for its
 // type and the last document is older than the CRD's last change; if documents may describe the CRD
-// before it; and if it is not served for some time, for the reason.
+// before it; and if it is not served for some time, for the reason, or because no document has the named groups.
 func (k *knowledge) needed(ref objectRef, wanted func(schema.GroupResource) bool, readAfter time.Duration, now time.Time) (at time.Time, needed bool) {
 	if ref.path == apiServicePath {
 		item := k.api(groupVersionOf(ref.name))
@@ -108,7 +109,7 @@ func (k *knowledge) needed(ref objectRef, wanted func(schema.GroupResource) bool
 	case listed:
 		return now, false // the next document has it
 	case k.namedAt == 0:
-		return now.Add(readAfter), true // the first document may list it
+		return state.firstSeen.Add(readAnyway), true // the first document may list it, and may never come
 	}
 	return state.firstSeen.Add(readAfter), true
 }

@@ -510,3 +510,28 @@ func TestRun_ReadsNoCRDBeforeADocumentHasTheNamedGroups(t *testing.T) {
 		})
 	}
 }
+
+// A server may deny /apis for good. Then only the CRDs have their types.
+func TestRun_ReadsCRDsIfNoDocumentHasTheNamedGroups(t *testing.T) {
+	for _, fault := range []string{"403", "503"} {
+		t.Run(fault, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				w.update(func() {
+					w.setCRD(gadget("v1"))
+					w.fault["named"] = fault
+				})
+				runFor(t, r)
+				sleep(5 * time.Minute)
+				for _, name := range []string{"gadgets", "Gadget.v1.example.org"} {
+					if res, err := r.Resolve(t.Context(), name); err != nil || res.GVR != gadgets {
+						t.Errorf("Resolve %s: %v, %v; want %v", name, res.GVR, err, gadgets)
+					}
+				}
+				if res, err := r.ResolveGVK(t.Context(), gadgets.GroupVersion().WithKind("Gadget")); err != nil || res.GVR != gadgets {
+					t.Errorf("ResolveGVK: %v, %v; want %v", res.GVR, err, gadgets)
+				}
+			})
+		})
+	}
+}

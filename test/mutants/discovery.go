@@ -31,6 +31,7 @@ var ofDiscovery = []table{
 		{"an answer trusts documents that are older than a CRD", "Resolver.answer", always("!r.readChanged(ctx, q, c)")},
 		{"the mapper trusts documents that are older than a CRD", "tryMapped", always("!r.readChanged(ctx, q, known)")},
 		{"all CRDs are read before the first document", "knowledge.needed", never("k.namedAt == 0")},
+		{"no CRD is read if there is no first document", "knowledge.needed", replace("state.firstSeen.Add(readAnyway)", "now.Add(readAnyway)")},
 		{"a question reads a CRD that has not changed", "knowledge.changedFor", never("now.Sub(state.changed) > recently")},
 		{"requests of a given discovery client are not counted", "adapter.groupVersion", drop("s.calls.Add(1)")},
 		{"a NotServed answer may be older than its question", "Resolver.requestSnapshot", never("err == nil && joined && errors.Is(try(result()), ErrNotServed)")},
