@@ -153,7 +153,7 @@ func (k *knowledge) addDocument(doc *document, asked request, now time.Time) {
 	k.endDeletions(number, now)
 	for gr, state := range k.defined {
 		if k.namedAt == number && number > state.changedAt {
-			k.compare(gr, state, now)
+			k.compare(gr, state, asked.at, now)
 		}
 		if !k.defines(state) { // the documents decide from now on
 			k.touch(gr.Group)
@@ -259,8 +259,8 @@ func (k *knowledge) addGroups(doc *document, now time.Time) {
 	}
 }
 
-// compare compares the last document with a CRD that was read.
-func (k *knowledge) compare(gr schema.GroupResource, state *crdState, now time.Time) {
+// compare compares the last document, which was requested at the time asked, with a CRD that was read.
+func (k *knowledge) compare(gr schema.GroupResource, state *crdState, asked, now time.Time) {
 	listed, definition := k.listing(gr), state.definition.resources()
 	defined := make([]*Resource, len(definition))
 	for i := range definition {
@@ -284,7 +284,7 @@ func (k *knowledge) compare(gr schema.GroupResource, state *crdState, now time.T
 	if !k.crdsCurrent { // nothing says that the CRD is still the one that was read
 		behind = k.doubtFor
 	}
-	if refuted := !state.differs.IsZero() && now.Sub(state.differs) > behind; refuted != state.refuted {
+	if refuted := !state.differs.IsZero() && asked.Sub(state.differs) > behind; refuted != state.refuted {
 		state.refuted = refuted
 		k.touch(gr.Group)
 	}

@@ -502,7 +502,45 @@ func TestRun_ANewKindIsServedThoughDocumentsAreBehind(t *testing.T) {
 	})
 }
 
-// A server that starts may list no CRDs in a document that is long on its way.
+// lacksCRDs answers the next two requests for the named groups like a server that starts and lists no CRDs yet, the second one after 6 s. The
+// function that it returns checks that the second one was sent soon after the first one, and that a third one followed.
+func (i *intercepted) lacksCRDs(t *testing.T) (check func()) {
+	t.Helper()
+	starts := newMemoryServer(1)
+	var requested []time.Time
+	lacking := func(req *http.Request) *http.Response {
+		if classOf(req) != "named" {
+			return nil
+		}
+		var number int
+		i.update(func() {
+			requested = append(requested, time.Now())
+			number = len(requested)
+		})
+		if number > 2 {
+			return nil
+		}
+		res, err := starts.RoundTrip(req)
+		if err != nil {
+			panic(err)
+		}
+		if number == 2 {
+			sleep(6 * time.Second)
+		}
+		return res
+	}
+	i.instead.Store(&lacking)
+	return func() {
+		t.Helper()
+		i.update(func() {
+			if len(requested) < 3 || requested[1].Sub(requested[0]) > time.Second {
+				t.Errorf("requests at %v, want three, the second one soon after the first", requested)
+			}
+		})
+	}
+}
+
+// A document that is long on its way may be as old as the one before.
 func TestEvidence_ADocumentThatWasRequestedSoonIsNotTheSecondOne(t *testing.T) {
 	intercepting(t, func(t *testing.T, i *intercepted, r *discovery.Resolver) {
 		t.Helper()
@@ -511,38 +549,43 @@ func TestEvidence_ADocumentThatWasRequestedSoonIsNotTheSecondOne(t *testing.T) {
 				i.fault[class] = "403"
 			}
 		})
-		starts := newMemoryServer(1)
-		var requested []time.Time
-		lacking := func(req *http.Request) *http.Response {
-			if classOf(req) != "named" {
-				return nil
-			}
-			var number int
-			i.update(func() {
-				requested = append(requested, time.Now())
-				number = len(requested)
-			})
-			if number > 2 {
-				return nil
-			}
-			res, err := starts.RoundTrip(req)
-			if err != nil {
-				panic(err)
-			}
-			if number == 2 {
-				sleep(6 * time.Second)
-			}
-			return res
-		}
-		i.instead.Store(&lacking)
+		check := i.lacksCRDs(t)
 		_, err := r.Resolve(t.Context(), "unicorns")
 		checkKind(t, err, discovery.ErrNotServed)
 		sleep(time.Minute)
 		wantEvents(t, next)
+		check()
+	})
+}
+
+// Also if the CRD was read, and CRDs can't be watched any more.
+func TestEvidence_ADocumentThatWasRequestedSoonDoesNotRefuteACRD(t *testing.T) {
+	intercepting(t, func(t *testing.T, i *intercepted, r *discovery.Resolver) {
+		t.Helper()
+		next, _ := started(t, i.memoryServer, r, func() {})
 		i.update(func() {
-			if len(requested) < 3 || requested[1].Sub(requested[0]) > time.Second {
-				t.Errorf("requests at %v, want three, the second one soon after the first", requested)
-			}
+			c := *i.crds.objs[gadgetsCRD].(*crdObject)
+			c.versions = []string{"v1", "v2"}
+			i.setCRD(c)
+			i.lags = []time.Duration{8 * time.Second}
 		})
+		synctest.Wait()
+		_, err := r.Resolve(t.Context(), "gadgets.v2.example.org")
+		i.update(func() {
+			if err != nil || i.counts["crds.get"] != 1 {
+				t.Fatalf("%v; the CRD was read %d times, want once", err, i.counts["crds.get"])
+			}
+			i.lags = []time.Duration{0}
+		})
+		sleep(5 * time.Minute)
+		next()
+		check := i.lacksCRDs(t)
+		i.update(func() {
+			i.fault["crds.list"], i.fault["crds.watch"] = "503", "503"
+			i.endWatches(i.crds, false)
+		})
+		sleep(time.Minute)
+		wantEvents(t, next)
+		check()
 	})
 }
