@@ -150,7 +150,7 @@ func (k *knowledge) addDocument(doc *document, asked request, now time.Time) {
 		k.addGroups(doc, now)
 	}
 	k.endDoubts(asked.at, now)
-	k.endDeletions(number, now)
+	k.endDeletions(asked, now)
 	for gr, state := range k.defined {
 		if k.namedAt == number && number > state.changedAt {
 			k.compare(gr, state, asked.at, now)
@@ -199,8 +199,9 @@ func (k *knowledge) illegible(gr schema.GroupResource) bool {
 }
 
 // endDeletions removes the deleted CRDs whose resources documents can't list any more. The last document
-// is the response to the request of this number.
-func (k *knowledge) endDeletions(number uint64, now time.Time) {
+// is the response to the request asked.
+func (k *knowledge) endDeletions(asked request, now time.Time) {
+	number := asked.number
 	for gr, state := range k.gone {
 		listed := k.lists(gr)
 		if state.gone.served && number == k.namedAt && number > state.gone.askedAt {
@@ -209,7 +210,7 @@ func (k *knowledge) endDeletions(number uint64, now time.Time) {
 		}
 		switch {
 		case number > k.namedAt: // the document has the last known resources
-		case listed && k.outlived(gr, state, now):
+		case listed && k.outlived(gr, state, asked.at):
 			k.endDeletion(gr, state)
 		case listed:
 			state.gone.listed = now
@@ -225,12 +226,13 @@ func (k *knowledge) endDeletions(number uint64, now time.Time) {
 }
 
 // outlived reports whether documents list gr because of something else than the deleted CRD: a new CRD that
-// can't be read and is old enough, or something else that serves the type.
-func (k *knowledge) outlived(gr schema.GroupResource, state *crdState, now time.Time) bool {
-	if !state.gone.leftOut && state.meta != nil && k.unreadable(crdPath, state.meta.Name) && now.Sub(state.firstSeen) >= k.doubtFor {
+// can't be read and is old enough, or something else that serves the type. The last document was requested at the time asked:
+// it may be older than what was seen since.
+func (k *knowledge) outlived(gr schema.GroupResource, state *crdState, asked time.Time) bool {
+	if !state.gone.leftOut && state.meta != nil && k.unreadable(crdPath, state.meta.Name) && asked.Sub(state.firstSeen) >= k.doubtFor {
 		return true
 	}
-	return now.Sub(state.gone.At) > staleFor && k.unbacked(gr)
+	return asked.Sub(state.gone.At) > staleFor && k.unbacked(gr)
 }
 
 // addGroups stores the groups of a document. Groups that are equal to those of the last one are not

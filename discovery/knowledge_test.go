@@ -227,6 +227,34 @@ func TestKnowledge_ARecreatedCRDIsServedOnceASourceHasIt(t *testing.T) {
 	}
 }
 
+// A document may be long on its way, and describe the CRD that was deleted meanwhile.
+func TestKnowledge_ADocumentOlderThanARecreatedCRDDoesNotDescribeIt(t *testing.T) {
+	now := time.Now()
+	k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
+	k.addDocument(gadgetDoc(), request{0, now}, now)
+	k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
+	c := k.snapshot(nil, now)
+	created := now.Add(time.Second)
+	k.putCRD(gadgetMeta("2"), 5, created)
+	k.unread[objectRef{crdPath, "gadgets.example.org"}].failures = 1
+	c = k.snapshot(c, created)
+	for _, tc := range []struct {
+		asked request
+		want  bool
+	}{
+		{request{5, created.Add(-time.Second / 2)}, false},
+		{request{6, created.Add(doubtFor - time.Second)}, false},
+		{request{7, created.Add(doubtFor)}, true},
+	} {
+		received := created.Add(2 * doubtFor)
+		k.addDocument(gadgetDoc(), tc.asked, received)
+		c = k.snapshot(c, received)
+		if res := c.served(gadgetGR.WithVersion("v1")); (res != nil) != tc.want {
+			t.Errorf("after the document of request %d: %+v, want served %v", tc.asked.number, res, tc.want)
+		}
+	}
+}
+
 // After a restore of etcd, the same CRD may return between two snapshots.
 func TestKnowledge_ACRDThatReturnsWithItsUIDIsAnother(t *testing.T) {
 	k := knowledge{crdsRule: true, crdsCurrent: true}

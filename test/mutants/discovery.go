@@ -83,6 +83,7 @@ var ofDiscovery = []table{
 		{"a CRD that is newer than its type is taken for the CRD that served it", "typeState.replaced", never("!s.undecided.IsZero()")},
 		{"a CRD with another UID is taken for the same CRD", "knowledge.putCRD", never("old != nil && old.UID != item.UID")},
 		{"one document without a type removes the type", "knowledge.endDoubts", replace("k.doubtFor", "0")},
+		{"a document describes a CRD that was created after its request", "knowledge.endDeletions", replace("k.outlived(gr, state, asked.at)", "k.outlived(gr, state, now)")},
 		{"a document that was requested soon refutes a CRD", "knowledge.compare", replace("asked.Sub(state.differs)", "now.Sub(state.differs)")},
 		{"a document that was requested soon is the second one", "knowledge.endDoubts", replace("asked.Sub(d.since)", "now.Sub(d.since)")},
 		{"a deletion is believed though the CRD exists again", "knowledge.readAPI", never("old.Metadata.UID != item.Metadata.UID")},
