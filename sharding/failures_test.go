@@ -275,7 +275,18 @@ func TestMember_PutsTheLabelOfItsLeaseBack(t *testing.T) {
 				share(t, a, b)
 				s.Edit(a.machine.name, tc.change)
 				edited := s.Lease(a.machine.name)
-				time.Sleep(5 * time.Second)
+				var without time.Duration
+				var failed error
+				for range 500 {
+					time.Sleep(10 * time.Millisecond)
+					status := a.Status()
+					if failed == nil {
+						failed = status.Err
+					}
+					if status.Held.Empty() {
+						without += 10 * time.Millisecond
+					}
+				}
 				got := s.Lease(a.machine.name)
 				if tc.foreign {
 					if status := a.Status(); !apierrors.IsAlreadyExists(status.Err) || !status.Held.Empty() || got.ResourceVersion != edited.ResourceVersion {
@@ -283,8 +294,8 @@ func TestMember_PutsTheLabelOfItsLeaseBack(t *testing.T) {
 					}
 					s.Edit(a.machine.name, func(l *coordinationv1.Lease) { l.Labels = map[string]string{GroupLabel: "widgets"} })
 					time.Sleep(30 * time.Second)
-				} else if got.UID != edited.UID || got.Labels[GroupLabel] != "widgets" {
-					t.Errorf("the Lease is %v", got)
+				} else if got.UID != edited.UID || got.Labels[GroupLabel] != "widgets" || without > 500*time.Millisecond || failed != nil {
+					t.Errorf("without slots for %v, error %v, the Lease is %v", without, failed, got)
 				}
 				if status := a.Status(); status.Held.Empty() || status.Reason != ReasonNone || status.Err != nil {
 					t.Errorf("status %+v", status)
@@ -294,6 +305,33 @@ func TestMember_PutsTheLabelOfItsLeaseBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Another program may remove the label again and again.
+func TestMember_PausesIfTheLabelIsRemovedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakecluster.NewLeaseServer()
+		c := s.Client()
+		m := join(t, c, "a")
+		share(t, m)
+		creates := 0
+		c.SetFault(func(verb string) (before, after error) {
+			switch verb {
+			case "list":
+				s.Edit(m.machine.name, func(l *coordinationv1.Lease) { l.Labels = nil })
+			case "create":
+				creates++
+			}
+			return nil, nil
+		})
+		time.Sleep(20 * time.Second)
+		if status := m.Status(); creates < 5 || creates > 20 || !apierrors.IsAlreadyExists(status.Err) {
+			t.Errorf("%d requests to create the Lease in 20 s, want one after each RetryPeriod; status %+v", creates, status)
+		}
+		c.SetFault(nil)
+		share(t, m)
+		leave(t, m)
+	})
 }
 
 func TestRequestError_SaysWhatToDo(t *testing.T) {

@@ -74,8 +74,9 @@ type request struct {
 type failure int
 
 const (
-	unknown  failure = iota // it may have been executed, or may be executed later
-	conflict                // it was not executed: the object has another version, exists, or does not exist
+	unknown    failure = iota // it may have been executed, or may be executed later
+	conflict                  // it was not executed: the object has another version, exists, or does not exist
+	relabelled                // it was not executed, since the own Lease had lost the label of the group, which was put back
 )
 
 // grant says on which slots the member may act, and until when. It is immutable.
@@ -141,17 +142,18 @@ type machine struct {
 	want        Slots
 	assigned    bool // the seats of the members are known
 
-	inFlight  verb
-	sent      instant // when the request in flight, or else the last one, was sent
-	listDue   bool
-	retryAt   time.Duration // no request before
-	pollAt    time.Duration // the next list or renewal
-	conflicts int           // since the last successful write
-	sure      bool          // the stored version of the own Lease is known
-	stored    record        // the own Lease as it was last seen; without a version: there is none
-	written   record        // the last write that was sent
-	writtenAt instant
-	acked     int64 // the last write that is known to have been executed
+	inFlight     verb
+	sent         instant // when the request in flight, or else the last one, was sent
+	listDue      bool
+	retryAt      time.Duration // no request before
+	pollAt       time.Duration // the next list or renewal
+	conflicts    int           // since the last successful write
+	relabelledAt int64         // acked when the label of the own Lease was last put back
+	sure         bool          // the stored version of the own Lease is known
+	stored       record        // the own Lease as it was last seen; without a version: there is none
+	written      record        // the last write that was sent
+	writtenAt    instant
+	acked        int64 // the last write that is known to have been executed
 
 	leaving, left bool
 	alone         bool // the Lease is released, and there is no other one
@@ -362,7 +364,10 @@ func (m *machine) failed(now instant, how failure, err error) {
 	case is == list && m.released(): // it is not known whether there are other members
 		m.left = true
 	}
-	if how == conflict {
+	switch {
+	case how == relabelled && m.relabelledAt != m.acked: // at once, unless no write has succeeded since the last time
+		m.conflicts, m.relabelledAt = 1, m.acked
+	case how != unknown:
 		m.conflicts++
 	}
 	if how == unknown || m.conflicts > 1 { // one conflict is normal after a lost response

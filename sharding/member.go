@@ -217,10 +217,11 @@ func (m *Member) Err() error {
 
 // response is what came of a request.
 type response struct {
-	records []*record
-	leases  []coordinationv1.Lease // of records
-	lease   *coordinationv1.Lease  // the own one, as stored
-	err     error
+	records    []*record
+	leases     []coordinationv1.Lease // of records
+	lease      *coordinationv1.Lease  // the own one, as stored
+	err        error
+	relabelled bool // the label of the own Lease was put back
 }
 
 // run owns the machine until the member has ended. ctx ends the membership, and requests ends all requests.
@@ -334,6 +335,8 @@ func (m *Member) respond(r response) {
 		err = &RequestError{Verb: how.String(), Namespace: m.cfg.Namespace, Err: errtext.Clean(r.err)}
 	}
 	switch {
+	case r.relabelled:
+		m.machine.failed(now, relabelled, err)
 	case err != nil && how != list && isConflict(r.err):
 		m.machine.failed(now, conflict, err)
 	case err != nil:
@@ -395,7 +398,7 @@ func (m *Member) send(ctx context.Context, r request) response {
 	var err error
 	if r.verb == create {
 		if stored, err = m.leases.Create(ctx, lease, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
-			m.putLabelBack(ctx, r.record.name)
+			return response{err: err, relabelled: m.putLabelBack(ctx, r.record.name)}
 		}
 	} else {
 		stored, err = m.leases.Update(ctx, lease, metav1.UpdateOptions{})
@@ -407,20 +410,22 @@ func (m *Member) send(ctx context.Context, r request) response {
 }
 
 // putLabelBack puts the label of the group back on the Lease of a member that has lost it, so that lists show the Lease again. It changes
-// nothing else: the Lease may be that of another process, which the next list shows. If it fails, the Lease can't be created again.
-func (m *Member) putLabelBack(ctx context.Context, name string) {
+// nothing else: the Lease may be that of another process, which the next list shows. It reports whether it has done so; if not, the Lease can't be created again.
+func (m *Member) putLabelBack(ctx context.Context, name string) bool {
 	leases, err := m.leases.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
 	if err != nil {
-		return
+		return false
 	}
 	for i := range leases.Items {
 		l := &leases.Items[i]
 		_, labelled := l.Labels[GroupLabel]
 		if _, ofMember := l.Annotations[WriteAnnotation]; ofMember && !labelled {
 			metav1.SetMetaDataLabel(&l.ObjectMeta, GroupLabel, m.cfg.Name)
-			_, _ = m.leases.Update(ctx, l, metav1.UpdateOptions{})
+			_, err := m.leases.Update(ctx, l, metav1.UpdateOptions{})
+			return err == nil
 		}
 	}
+	return false
 }
 
 // stored returns a copy of the Lease of r in its version, with what other programs have written to it, or a new Lease.
