@@ -30,6 +30,7 @@ import (
 	"github.com/gvrkit/gvrkit/lister"
 	"github.com/gvrkit/gvrkit/metrics"
 	"github.com/gvrkit/gvrkit/sharding"
+	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/churn"
 	"github.com/gvrkit/gvrkit/test/churn/mirror"
 	"github.com/gvrkit/gvrkit/test/envtest/controlplane"
@@ -164,7 +165,7 @@ func _(lease *dynamicinformer.Lease) {
 func _(ctx context.Context, lease *dynamicinformer.Lease) {
 	for now := range lease.Watch(ctx) {
 		fmt.Println(now) // the resource, the state, the reason and what to do
-		if now.Listed {
+		if now.State == status.StateSynced || now.State == status.StateDegraded && now.Listed {
 			break
 		}
 	}
