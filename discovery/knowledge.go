@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -500,10 +501,24 @@ func (k *knowledge) fresh(state *crdState) bool {
 }
 
 // defines reports whether the CRD that was read decides about its resources, and not the last document: it
-// is fresh, or the document is older than the last change of the CRD.
+// is fresh, or the document does not describe its last change.
 func (k *knowledge) defines(state *crdState) bool {
 	return state.definition != nil && state.meta != nil && !state.refuted && state.definition.isEstablished() &&
-		state.definition.Metadata.UID == state.meta.UID && (k.fresh(state) || k.namedAt <= state.changedAt)
+		state.definition.Metadata.UID == state.meta.UID && (k.fresh(state) || !k.describes(state))
+}
+
+// describes reports whether the last document may describe the CRD after its last change. It was requested later, and the versions that list
+// the resource are not stale: stale ones have the last known resources, which may be those of a CRD before.
+func (k *knowledge) describes(state *crdState) bool {
+	return k.namedAt > state.changedAt && (state.changedAt == 0 || !k.listsStale(groupResourceOf(state.meta.Name)))
+}
+
+// listsStale reports whether a version of the last document that is stale or has failed lists gr.
+func (k *knowledge) listsStale(gr schema.GroupResource) bool {
+	return slices.ContainsFunc(k.docs[gr.Group].versions, func(v versionDoc) bool {
+		return v.err != nil && !errors.Is(v.err, errMalformed) &&
+			slices.ContainsFunc(v.resources, func(res Resource) bool { return res.GVR.Resource == gr.Resource })
+	})
 }
 
 // api returns the APIService of gv, or nil.

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -251,6 +252,37 @@ func TestKnowledge_ADocumentOlderThanARecreatedCRDDoesNotDescribeIt(t *testing.T
 		c = k.snapshot(c, received)
 		if res := c.served(gadgetGR.WithVersion("v1")); (res != nil) != tc.want {
 			t.Errorf("after the document of request %d: %+v, want served %v", tc.asked.number, res, tc.want)
+		}
+	}
+}
+
+// A version that is stale has the last known resources: here those of the CRD before.
+func TestKnowledge_AStaleVersionDoesNotDescribeARecreatedCRD(t *testing.T) {
+	now := time.Now()
+	k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
+	k.addDocument(gadgetDoc(), request{0, now}, now)
+	k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
+	c := k.snapshot(nil, now)
+	other, changed := gadgetCRD("2"), gadgetMeta("2")
+	other.Spec.Scope, changed.Generation = "Namespaced", 2
+	k.putCRD(gadgetMeta("2"), 1, now)
+	k.read(other)
+	k.putCRD(changed, 2, now)
+	number := uint64(2)
+	for _, tc := range []struct {
+		err  error
+		want bool
+	}{{errors.New("stale"), true}, {errMalformed, false}, {errors.New("stale"), true}, {nil, false}} {
+		number++
+		doc := gadgetDoc()
+		doc.named.groups[0].versions[0].err = tc.err
+		k.addDocument(doc, request{number, now}, now)
+		c = k.snapshot(c, now)
+		if res := c.served(gadgetGR.WithVersion("v1")); res == nil || res.Namespaced != tc.want {
+			t.Errorf("after the document of request %d: %+v, want namespaced %v", number, res, tc.want)
+		}
+		if _, needed := k.needed(objectRef{crdPath, changed.Name}, func(schema.GroupResource) bool { return false }, time.Second, now); needed != tc.want {
+			t.Errorf("after the document of request %d, the CRD must be read: %v, want %v", number, needed, tc.want)
 		}
 	}
 }

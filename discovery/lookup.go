@@ -102,11 +102,11 @@ func (k *knowledge) needed(ref objectRef, wanted func(schema.GroupResource) bool
 	switch {
 	case state.gone != nil, k.doubts(gr):
 		return now, true
-	case listed && k.namedAt > state.changedAt:
+	case listed && k.describes(state):
 		return now, false
 	case wanted(gr):
 		return now, true
-	case listed:
+	case listed && k.namedAt <= state.changedAt:
 		return now, false // the next document has it
 	case k.namedAt == 0:
 		return state.firstSeen.Add(readAnyway), true // the first document may list it, and may never come

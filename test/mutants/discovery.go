@@ -30,6 +30,8 @@ var ofDiscovery = []table{
 		{"only what serves the preferred version counts", "typeState.changes", always("s.sameServers(now)")},
 		{"an answer trusts documents that are older than a CRD", "Resolver.answer", always("!r.readChanged(ctx, q, c)")},
 		{"the mapper trusts documents that are older than a CRD", "tryMapped", always("!r.readChanged(ctx, q, known)")},
+		{"a stale version describes a recreated CRD", "knowledge.describes", replace("!k.listsStale(groupResourceOf(state.meta.Name))", "true")},
+		{"a version with an invalid entry is stale", "knowledge.listsStale", always("!errors.Is(v.err, errMalformed)")},
 		{"all CRDs are read before the first document", "knowledge.needed", never("k.namedAt == 0")},
 		{"no CRD is read if there is no first document", "knowledge.needed", replace("state.firstSeen.Add(readAnyway)", "now.Add(readAnyway)")},
 		{"a question reads a CRD that has not changed", "knowledge.changedFor", never("now.Sub(state.changed) > recently")},
