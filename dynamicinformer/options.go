@@ -184,11 +184,11 @@ func WithNamespaceSelector(selector string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", chosen.After(s.namespaces) })
 }
 
-// WithAllowedNamespaces limits informers to the namespaces that the user may list. If a list of all namespaces is forbidden, the informer
-// follows Namespace objects, as [WithNamespaceSelector] does, and goes on with those whose lists are not forbidden: the others are not in
-// its status, and are tried again after five minutes, or on [Lease.Retry]. A list of all namespaces from the cache then also returns a
-// [*status.IncompleteError], which names the others. One that is forbidden later keeps its objects and has the reason. An informer that has
-// fallen back stays so. With [WithNamespaces] or [WithNamespaceSelector], in any order, the set has the allowed ones of these.
+// WithAllowedNamespaces limits informers to namespaces that the user may list. If a list of all namespaces is forbidden, the informer follows
+// Namespace objects, as [WithNamespaceSelector] does, and goes on with those whose lists are not forbidden: the others are not in its status
+// and are tried again after five minutes, or on [Lease.Retry]. A list of all namespaces from the cache returns also a
+// [*status.IncompleteError], which names the others. One that is forbidden later keeps its objects and has the reason; it is tried more often
+// at first, as when all are. An informer that has fallen back stays so. [WithNamespaces] or [WithNamespaceSelector], in any order, limit it.
 func WithAllowedNamespaces() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", s.namespaces.Allowed() })
 }

@@ -117,6 +117,8 @@ func TestNamespaces_ForbiddenOnesAreSeldomListedAfterAFallBack(t *testing.T) {
 		set := source.NewNamespaces(names...).Allowed(true)
 		w, _, allow := fallenBack(t, 4, func(cfg *source.Config) { cfg.Shard, cfg.Namespaces = nil, set })
 		w.hourly("all are forbidden", 20)
+		w.source.Retry()
+		time.Sleep(2 * time.Minute) // the back-off is over, and the pause of five minutes is not
 		w.create("new")
 		allow()
 		set.Set(names[:19]...)
@@ -139,5 +141,71 @@ func TestNamespaces_ForbiddenWatchesAreReplacedByLists(t *testing.T) {
 		w.create("b")
 		time.Sleep(90 * time.Second)
 		w.expect("after a list", "add b red")
+	})
+}
+
+// The set of the allowed namespaces may change often while all are forbidden: then they are listed as other failing ones, every 30 s.
+func TestNamespaces_ForbiddenOnesAreNotListedWithEachChangeOfTheSet(t *testing.T) {
+	for _, every := range []time.Duration{5 * time.Second, 3 * time.Minute} {
+		t.Run(every.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				names := []string{"ns"}
+				for i := range 19 {
+					names = append(names, inSet(i))
+				}
+				set := source.NewNamespaces(names...).Allowed(true)
+				w, _, _ := fallenBack(t, 4, func(cfg *source.Config) { cfg.Shard, cfg.Namespaces = nil, set })
+				before, _ := w.requests()
+				for i := range int(time.Hour / every) {
+					set.Set(names[:19+i%2]...)
+					time.Sleep(every)
+				}
+				if after, _ := w.requests(); after-before > 2400 {
+					t.Errorf("%d lists in an hour", after-before)
+				}
+			})
+		})
+	}
+}
+
+// Permissions may take effect a second after the objects that grant them.
+func TestNamespaces_OneForbiddenListOfACachedNamespaceIsRepeatedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, func(cfg *source.Config) { cfg.Namespaces.Allowed(false) }, nil, "m", "n")
+		var refused atomic.Int64
+		s.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == "list" && req.Namespace == "n" && req.Options.Limit != 1 && refused.Add(1) == 1 {
+				return errForbidden
+			}
+			return nil
+		})
+		time.Sleep(time.Minute)
+		s.cluster.CloseWatches(widgets)
+		create(t, s.cluster, "n", "late", "red")
+		s.cluster.Expire(widgets)
+		time.Sleep(5 * time.Second)
+		if got := s.keys(); !slices.Contains(got, "n/late") || refused.Load() < 2 {
+			t.Errorf("the store has %v after %d lists", got, refused.Load())
+		}
+	})
+}
+
+func TestNamespaces_AllAreForbiddenForAMomentAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var allowed atomic.Bool
+		s := newTestSet(t, func(cfg *source.Config) { cfg.Namespaces.Allowed(false) }, func(cluster *fakecluster.Cluster) {
+			cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+				if req.Verb == "list" && !allowed.Load() {
+					return errForbidden
+				}
+				return nil
+			})
+		}, "m", "n")
+		time.Sleep(time.Second)
+		allowed.Store(true)
+		time.Sleep(5 * time.Second)
+		if !s.HasSynced() {
+			t.Error("not synced 5 s after the permission")
+		}
 	})
 }

@@ -479,9 +479,8 @@ func (g *gate) putOff(pace *pace, err error) {
 	}
 	pace.failed(time.Now(), err)
 	if set := g.cfg.Namespaces; set != nil && apierrors.IsForbidden(err) {
-		if replaced, all := set.forbidden(); all {
-			pace.forbidden(time.Now())
-			pace.replaced = replaced
+		if replaced, all := set.forbidden(); all && pace.slow() {
+			pace.forbidden(time.Now(), replaced)
 		}
 	}
 	until := pace.until

@@ -21,8 +21,8 @@ const (
 // pace is the back-off of failed requests: 0.25, 0.5, 1 … 30 s, with 20 % jitter, and not less
 // than the pause that the server requests. Only one goroutine uses it.
 //
-// Only Retry and another generation of the type end a pause early, and another set of namespaces if all
-// were forbidden. Other changes of a type may be reverted at once, and repeat.
+// Only Retry and another generation of the type end a pause early. Another set of namespaces ends what
+// forbidden has added. Other changes of a type may be reverted at once, and repeat.
 //
 // The reflector's back-off is not used: it can't be ended early, increases with unrelated
 // restarts, and is at least 0.8 s.
@@ -32,7 +32,8 @@ type pace struct {
 	expired   bool            // the last failure was an expired version
 	until     time.Time       // the end of the pause
 	requested bool            // the server has requested the pause
-	replaced  <-chan struct{} // closes when there are other namespaces than the forbidden ones
+	replaced  <-chan struct{} // closes when there are other namespaces than the forbidden ones; nil: never
+	shorter   time.Time       // the end of the pause then
 	of        int             // the generation of the type of the last request
 }
 
@@ -61,10 +62,19 @@ func (p *pace) failed(now time.Time, err error) {
 	}
 }
 
-// forbidden makes the pause longer after a forbidden list, which has failed.
-func (p *pace) forbidden(now time.Time) {
+// forbidden makes the pause longer after a forbidden list, which has failed. When replaced closes, the pause is as long as before, and the
+// back-off goes on: sets may change often.
+func (p *pace) forbidden(now time.Time, replaced <-chan struct{}) {
 	if until := now.Add(wait.Jitter(allowedAgain-allowedAgain/10, 0.2)); until.After(p.until) {
-		p.until = until
+		p.replaced, p.shorter, p.until = replaced, p.until, until
+	}
+}
+
+// shorten ends what forbidden has added.
+func (p *pace) shorten(now time.Time) {
+	p.until, p.replaced = p.shorter, nil
+	if p.until.Before(now) {
+		p.until = now // the next failure is not the first
 	}
 }
 
@@ -99,7 +109,7 @@ func (p *pace) hasten(now time.Time) {
 }
 
 // wait waits for the end of the pause, which retry ends early. It reports false if there is news
-// before, or if ctx ends.
+// or another set of namespaces before, or if ctx ends.
 func (p *pace) wait(ctx context.Context, n news, retry <-chan struct{}) bool {
 	now := time.Now()
 	if !now.Before(p.until) {
@@ -112,6 +122,8 @@ func (p *pace) wait(ctx context.Context, n news, retry <-chan struct{}) bool {
 		return ctx.Err() == nil
 	case <-retry:
 	case <-p.replaced:
+		p.shorten(time.Now())
+		return false
 	case <-n.changed:
 		return false
 	case <-n.reviewed:

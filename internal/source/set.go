@@ -475,10 +475,11 @@ func (c *child) failed(ctx context.Context, err error) {
 	c.pace.failed(time.Now(), err)
 	c.comparison.doubtful = c.comparison.doubtful || unreachable(err)
 	forbidden := apierrors.IsForbidden(err)
-	if c.set.allowed && forbidden && isOfList(err) {
-		c.pace.forbidden(time.Now())
+	hidden := c.set.isHidden(forbidden, c.known.lists([]string{c.namespace}))
+	if hidden || c.set.allowed && forbidden && isOfList(err) && c.pace.slow() { // others may be forbidden only for a moment
+		c.pace.forbidden(time.Now(), nil)
 	}
-	if c.set.isHidden(forbidden, c.known.lists([]string{c.namespace})) {
+	if hidden {
 		c.listedView()
 		return
 	}
