@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,18 +127,21 @@ func (s stored) apply(t *testing.T, event watch.Event) {
 // The list of gained slots is of an earlier version than the store, which is behind the reflector. The watch after it repeats what has happened
 // since then in these slots.
 func TestAwaitVersion_TheStoreHasWhatTheWatchRepeatsOfGainedSlots(t *testing.T) {
-	for name, tc := range map[string]struct{ queued, empty bool }{
-		"events in a queue": {queued: true}, "events one by one": {}, "after an empty list": {empty: true},
+	for name, tc := range map[string]repeating{
+		"events in a queue": {queued: true}, "events one by one": {}, "after an empty list": {empty: true}, "by another list": {expired: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { testGained(t, tc.queued, tc.empty) })
+			synctest.Test(t, func(t *testing.T) { testGained(t, tc) })
 		})
 	}
 }
 
-// testGained gives the store the events one by one, after the reflector has got all if queued is true. Empty says that the list of gained slots
-// has no objects.
-func testGained(t *testing.T, queued, empty bool) {
+// repeating is how a watch repeats events. Queued says that the reflector has all events before the store gets the first one, and empty that the
+// list of gained slots has no objects. Expired says that no watch can begin at its version: a list has the differences.
+type repeating struct{ queued, empty, expired bool }
+
+// testGained gives the store the events one by one.
+func testGained(t *testing.T, how repeating) {
 	t.Helper()
 	cluster := fakecluster.New(fakecluster.Type{GVR: widgets, Kind: "Widget", Namespaced: true})
 	cluster.Shard(true)
@@ -147,7 +151,7 @@ func testGained(t *testing.T, queued, empty bool) {
 	}
 	first, second := half.View().Slots, half.View().Slots.Complement()
 	var gone []metav1.Object
-	if !empty {
+	if !how.empty {
 		gone = append(gone, createIn(t, cluster, "gone", second))
 	}
 	shard := &growing{view: sharding.View{Generation: 1, Slots: first}, changed: make(chan struct{})}
@@ -187,9 +191,18 @@ func testGained(t *testing.T, queued, empty bool) {
 	}
 	createIn(t, cluster, "later", first)
 	events = received(w)
+	if how.expired {
+		cluster.Expire(widgets)
+	}
 	close(client.arrive)
-	if queued {
+	if how.queued || how.expired {
 		events = append(events, received(w)...)
+	}
+	for range 10 { // pauses before lists
+		if how.expired {
+			time.Sleep(time.Second)
+			events = append(events, received(w)...)
+		}
 	}
 
 	wait := versionWait{Informer: &Informer{SharedIndexInformer: s, source: src}, version: version, synced: func() bool { return true }}

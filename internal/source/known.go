@@ -383,7 +383,9 @@ func (k *known) completeLocked(version string, of Type) {
 	}
 	k.judgeLocked(k.rewound, k.receded, version)
 	k.rewound, k.receded = false, false
-	k.gainedAt, k.repeated = "", nil
+	if k.of.Generation != of.Generation || before(version, k.gainedAt) { // otherwise the store may be at gainedAt, without what the list has repeated
+		k.gainedAt, k.repeated = "", nil
+	}
 	if !k.complete || k.of.Generation != of.Generation {
 		k.listed, k.complete = version, true
 		k.firstLists++

@@ -63,6 +63,7 @@ var ofShard = []table{
 	{"internal/source", "internal/informer", []mutant{
 		{"shard: the version of before gained slots counts", "Source.IsLoaded", replace("!before(k.version, version)", "true")},
 		{"shard: the store need not have what a watch repeats of gained slots", "known.repeatedLocked", always("k.gainedAt == \"\" || !before(k.version, k.gainedAt)")},
+		{"shard: the store need not have what a list repeats of gained slots", "known.completeLocked", always("k.of.Generation != of.Generation || before(version, k.gainedAt)")},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
 		{"shard: handlers are called for any object", "ownership.guard", never("o != nil")},
