@@ -307,16 +307,19 @@ func (s *splice) follow(ctx context.Context) error {
 	if err := s.apply(ctx); err != nil {
 		return err
 	}
-	wanted := s.view.Slots.Minus(s.known.slotsIn(s.namespace))
+	wanted := s.wanted()
 	switch {
 	case wanted.Empty():
-		s.stop()
+		s.giveUp()
 		s.loaded(s.view)
 	case s.gain == nil && !s.rewinds:
 		s.begin(ctx, wanted)
 	}
 	return nil
 }
+
+// wanted returns the slots of the view that the reflector does not have.
+func (s *splice) wanted() sharding.Slots { return s.view.Slots.Minus(s.known.slotsIn(s.namespace)) }
 
 // apply gives the reflector what has changed of the view: it deletes the objects of lost slots, and passes on the list of gained ones if it is
 // complete. It sends no request, and returns an error only if the watch of the reflector ends.
@@ -365,7 +368,7 @@ func (s *splice) take(ctx context.Context) error {
 	gain := s.gain
 	switch complete := isClosed(gain.done); {
 	case !gain.slots.Minus(s.view.Slots).Empty(), complete && gain.response == nil:
-		s.stop()
+		s.giveUp()
 		return nil
 	case !complete:
 		return nil
@@ -443,18 +446,31 @@ func (s *splice) list(ctx context.Context, from *requests, pace pace, failed *at
 	return nil, "" // ctx has ended
 }
 
-// stop gives up the list that is in progress: a list of all slots replaces it, or nothing.
-func (s *splice) stop() {
+// stop gives up the list that is in progress, and reports whether it has failed. A list of all slots replaces it and has its own result, or no
+// list follows since the type is gone: then the failure ends.
+func (s *splice) stop() (failing bool) {
 	if s == nil {
-		return
+		return false
 	}
-	failing := s.failing
+	failing = s.failing
 	if s.gain != nil {
 		s.gain.cancel()
 		failing = failing || s.gain.failed.Load()
 	}
-	if s.failing, s.gain = false, nil; failing {
-		s.requests.observer.Succeeded(VerbList) // the failed list is not needed any more
+	s.failing, s.gain = false, nil
+	if now, _ := s.available.Current(); failing && now.Serving == Gone {
+		s.requests.observer.Succeeded(VerbList)
+		return false
+	}
+	return failing
+}
+
+// giveUp is stop if no list of all slots follows. The failure ends if no list of gained slots replaces the one in progress either.
+func (s *splice) giveUp() {
+	s.failing = s.stop()
+	if s.failing && s.wanted().Empty() {
+		s.failing = false
+		s.requests.observer.Succeeded(VerbList)
 	}
 }
 
