@@ -209,3 +209,19 @@ func TestNamespaces_AllAreForbiddenForAMomentAtTheStart(t *testing.T) {
 		}
 	})
 }
+
+// The pauses of namespaces that are forbidden are not those of a type without namespaces.
+func TestNamespaces_ForbiddenListOfAClusterScopedTypeIsRepeatedAsAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, _ := fallenBack(t, 4, func(cfg *source.Config) { cfg.Shard = nil })
+		now, _ := w.available.Current()
+		now.Generation++
+		now.Namespaced = false
+		w.available.Set(now)
+		before, _ := w.requests()
+		time.Sleep(time.Hour)
+		if after, _ := w.requests(); after-before < 100 {
+			t.Errorf("%d lists in an hour", after-before)
+		}
+	})
+}

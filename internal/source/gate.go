@@ -478,7 +478,8 @@ func (g *gate) putOff(pace *pace, err error) {
 		return
 	}
 	pace.failed(time.Now(), err)
-	if set := g.cfg.Namespaces; set != nil && apierrors.IsForbidden(err) {
+	t, _ := g.available.Current()
+	if set := g.set(t); set != nil && apierrors.IsForbidden(err) {
 		if replaced, all := set.forbidden(); all && pace.slow() {
 			pace.forbidden(time.Now(), replaced)
 		}
