@@ -49,7 +49,7 @@ func (k *known) locate(positions map[string]position, kept, rewritten bool) {
 		now.storing = before.after()
 		positions[name] = now
 	}
-	k.positions = positions
+	k.positions, k.everywhere = positions, positions == nil
 	for name, state := range k.children {
 		if at, is := positions[name]; !is {
 			delete(k.children, name)
@@ -193,7 +193,7 @@ func (k *known) updateMissing(missing map[string]string, store lookUp) {
 }
 
 // hasAllLocked reports whether the reflector has a list of all namespaces at once. The caller holds mu.
-func (k *known) hasAllLocked() bool { return k.positions == nil && k.complete }
+func (k *known) hasAllLocked() bool { return k.positions == nil && k.everywhere }
 
 // lists reports whether the reflector has a whole list of each of names, or of all namespaces.
 func (k *known) lists(names []string) bool {

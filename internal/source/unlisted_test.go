@@ -28,3 +28,22 @@ func BenchmarkKnown_Unstored(b *testing.B) {
 		}
 	}
 }
+
+// Other goroutines may read what is listed after a list is complete, and before its namespaces are known.
+func TestKnown_NamespacesAreListedWhenTheirPositionsAreKnown(t *testing.T) {
+	lists := func(k *known) bool { return k.lists([]string{"ns"}) && len(k.unstored([]string{"ns"}, nil)) == 0 }
+	for name, positions := range map[string]map[string]position{"all": nil, "one": {"ns": {listed: true}}} {
+		t.Run(name, func(t *testing.T) {
+			var k known
+			if k.completed("1", Type{}); lists(&k) {
+				t.Error("a namespace is listed before its position is known")
+			}
+			if k.locate(positions, false, false); !lists(&k) {
+				t.Error("a namespace is not listed")
+			}
+			if k.outdated(); positions == nil && lists(&k) {
+				t.Error("a namespace is listed that was in another type")
+			}
+		})
+	}
+}

@@ -328,6 +328,8 @@ var ofSource = []table{
 		{"a namespace whose watch is forbidden is tried as seldom as a forbidden one", "child.failed", replace("isOfList(err)", "true")},
 		{"a set is tried as often as another if all its namespaces are forbidden", "Namespaces.forbidden", replace("n.allowed && len(n.names) > 0 && len(n.failing) == len(n.names)", "false")},
 		{"other namespaces wait for those that are all forbidden", "pace.wait", never("<-p.replaced")},
+		{"a namespace is listed before its position is known", "known.hasAllLocked", replace("k.everywhere", "k.complete")},
+		{"a namespace of another type is listed", "known.outdated", drop("k.everywhere = false")},
 		{"a list after a fall-back is a first list", "known.lists", never("k.hasAllLocked()")},
 		{"a namespace is not in the cache after a fall-back", "known.describeLocked", replace("k.hasAllLocked()", "false")},
 		{"the store does not have a namespace after a fall-back", "known.unstored", replace("!k.hasAllLocked()", "true")},
