@@ -49,6 +49,14 @@ func (r *Requests) WatchWithContext(ctx context.Context, opts metav1.ListOptions
 	})
 }
 
+// Repeated returns the number of objects with events that a watch has repeated since lists of gained slots.
+func (s *Source) Repeated() int {
+	k := &s.gate.known
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.repeated)
+}
+
 // Gone returns the number of names of which the set knows that they have left it because the server does not have them.
 func (n *Namespaces) Gone() int {
 	n.mu.Lock()

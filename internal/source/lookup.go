@@ -81,11 +81,29 @@ func (s *Source) StoresRepeated(version string) bool {
 	}
 	keys := slices.Collect(maps.Keys(k.repeated))
 	k.mu.Unlock()
-	return !slices.ContainsFunc(keys, func(key string) bool {
-		stored := store.object(key)
-		id, has := k.get(key)
-		return has != (stored != nil) || has && before(stored.GetResourceVersion(), id.version)
-	})
+	return !slices.ContainsFunc(keys, func(key string) bool { return !store.follows(k, key) })
+}
+
+// forgetRepeated forgets the repeated events that the store has: there may be no call of StoresRepeated. The goroutine that gives objects to the
+// reflector calls it.
+func (k *known) forgetRepeated(store lookUp) {
+	k.mu.Lock()
+	keys := slices.Collect(maps.Keys(k.repeated))
+	k.mu.Unlock()
+	for _, key := range keys {
+		if store.follows(k, key) {
+			k.mu.Lock()
+			delete(k.repeated, key)
+			k.mu.Unlock()
+		}
+	}
+}
+
+// follows reports whether the store has the state of the reflector under key, or a later one.
+func (l lookUp) follows(known *known, key string) bool {
+	stored := l.object(key)
+	id, there := known.get(key)
+	return there == (stored != nil) && (!there || !before(stored.GetResourceVersion(), id.version))
 }
 
 // object returns the object in the store under key, or nil.

@@ -554,6 +554,7 @@ func (s *resumableWatch) shed(ctx context.Context, t Type) bool {
 
 // passSlots passes on the part p, which is about slots: a list of slots that were gained, or the removal of slots that were lost.
 func (s *resumableWatch) passSlots(ctx context.Context, p *part, content listed, t Type) bool {
+	s.known.forgetRepeated(s.lookUp()) // before the objects of content are known, which the store gets later
 	s.dropOlder(&content)
 	keys := s.known.keysOf(p.namespace, *p.slots)
 	left := map[string]bool{}

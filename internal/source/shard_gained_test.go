@@ -3,6 +3,7 @@ package source_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/source"
 )
 
 // A list of all slots may replace the failed one: the failure ends when that list succeeds.
@@ -46,4 +48,29 @@ func TestShard_FailureOfAListStaysUntilAListSucceeds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The events that a watch repeats since a list of gained slots are forgotten when the store has them.
+func TestShard_RepeatedEventsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const each = 20
+		w, shard := sharded(t, part(0, 2), 4, func(cfg *source.Config) {
+			cfg.Client = delayed{Client: cfg.Client, beforeList: func() { time.Sleep(time.Second) }}
+		})
+		time.Sleep(5 * time.Second)
+		for i := range 8 {
+			shard.set(part(0, 1))
+			synctest.Wait() // the server has made the list
+			for j := range each {
+				w.create(fmt.Sprintf("late%d-%d", i, j))
+			}
+			time.Sleep(5 * time.Second)
+			if repeated := w.source.Repeated(); repeated == 0 || repeated > each {
+				t.Errorf("the source knows %d repeated events of %d", repeated, each)
+			}
+			w.checkStore(part(0, 1))
+			shard.set(part(0, 2))
+			time.Sleep(5 * time.Second)
+		}
+	})
 }
