@@ -344,7 +344,7 @@ func (s *splice) apply(ctx context.Context) error {
 	default:
 		s.failing = true
 		s.requests.failed(ctx, VerbList, err) // the slots are listed again
-		s.report(ctx, &ListError{Err: err})
+		s.reportList(ctx, err)
 		s.pace.failed(time.Now(), err)
 	}
 	return nil
@@ -439,11 +439,19 @@ func (s *splice) list(ctx context.Context, from *requests, pace pace, failed *at
 			return r, had
 		case err != nil:
 			failed.Store(true)
-			s.report(ctx, &ListError{Err: err})
+			s.reportList(ctx, err)
 		}
 		pace.failed(time.Now(), err)
 	}
 	return nil, "" // ctx has ended
+}
+
+// reportList reports the error of a list of gained slots.
+func (s *splice) reportList(ctx context.Context, err error) {
+	if s.namespace != "" {
+		err = &NamespaceError{s.namespace, err}
+	}
+	s.report(ctx, &ListError{Err: err})
 }
 
 // stop gives up the list that is in progress, and reports whether it has failed. A list of all slots replaces it and has its own result, or no

@@ -74,3 +74,37 @@ func TestShard_RepeatedEventsAreForgotten(t *testing.T) {
 		}
 	})
 }
+
+// The error of a list of gained slots says which namespace of a set it is of.
+func TestShard_ErrorsOfGainedListsHaveTheNamespace(t *testing.T) {
+	for name, undecodable := range map[string]bool{"a list fails": false, "a list can't be decoded": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var reported []error
+				w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) {
+					cfg.Namespaces = source.NewNamespaces("ns")
+					cfg.Report = func(_ context.Context, err error) { reported = append(reported, err) }
+					if undecodable {
+						cfg.Strict, cfg.Client = true, selective{cfg.Client}
+					}
+				})
+				if !undecodable {
+					w.cluster.Intercept(failing("list", errors.New("down"), 0))
+				}
+				shard.set(part(0, 1))
+				time.Sleep(10 * time.Second)
+				w.stop()
+				if len(reported) == 0 {
+					t.Error("no error")
+				}
+				for _, err := range reported {
+					var list *source.ListError
+					var in *source.NamespaceError
+					if !errors.As(err, &list) || !errors.As(err, &in) || in.Namespace != "ns" {
+						t.Errorf("%v is not of a list of the namespace", err)
+					}
+				}
+			})
+		})
+	}
+}

@@ -25,6 +25,7 @@ var ofShard = []table{
 		{"shard: a list does not end that of gained slots", "resumableWatch.relist", drop("s.splice.stop()")},
 		{"shard: the list of a namespace does not end that of gained slots", "child.list", drop("c.splice.stop()")},
 		{"shard: repeated events are known for ever", "resumableWatch.passSlots", drop("s.known.forgetRepeated(s.lookUp())")},
+		{"shard: the error of gained slots has no namespace", "splice.reportList", never("s.namespace != \"\"")},
 		{"shard: lost objects count as deleted", "resumableWatch.passSlots", drop("left[key] = true")},
 		{"shard: the first list does not wait for slots", "gate.awaitSlots", always("g.cfg.Shard == nil || g.slots.Swap(true)")},
 		{"shard: an object that was created again is updated", "resumableWatch.passSlots", never("s.known.hasOther(key, content.items[key].identity) && !slices.Contains(keys, key)")},
