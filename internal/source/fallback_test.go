@@ -228,3 +228,27 @@ func TestNamespaces_ForbiddenListOfAClusterScopedTypeIsRepeatedAsAnother(t *test
 		}
 	})
 }
+
+// A namespace that was created after a fall-back is not in the cache.
+func TestNamespaces_NewOneIsNotListedAfterAFallBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set := source.NewNamespaces("ns").Allowed(true)
+		w, _, allow := fallenBack(t, 4, func(cfg *source.Config) { cfg.Shard, cfg.Namespaces = nil, set })
+		create(t, w.cluster, "young", "x", "red")
+		set.Set("ns", "young")
+		check := func(when string) {
+			t.Helper()
+			if got := w.source.Namespaces(); len(got) != 1 || got[0].Name != "ns" || !got[0].Listed {
+				t.Errorf("%s: namespaces = %+v", when, got)
+			}
+			if got, _, _ := w.source.Unlisted(""); len(got) != 1 || got[0].Name != "young" || got[0].Listed {
+				t.Errorf("%s: unlisted = %+v", when, got)
+			}
+		}
+		time.Sleep(time.Hour)
+		check("all are forbidden")
+		allow()
+		time.Sleep(time.Hour)
+		check("one is allowed")
+	})
+}

@@ -49,6 +49,8 @@ type known struct {
 	positions map[string]position
 	// everywhere says that the last list was of all namespaces at once. It is set with positions, which are set after a list is complete.
 	everywhere bool
+	// covered has the names of a set when it replaced all namespaces, after that list: only these are in it. Nil: no set has.
+	covered map[string]bool
 	// children has the states of the children of the last watch of a set, by their namespaces. The children write them.
 	children map[string]*childState
 	// holdings has what the reflector has of a shard, by the namespaces of positions or, without a set, under the empty name. Viewed is
@@ -356,7 +358,7 @@ func (k *known) reset(of Type) {
 		k.disorders = 0
 	}
 	k.objects, k.version, k.current, k.of = identities{}, "", false, of
-	k.listed, k.complete, k.everywhere = "", false, false
+	k.listed, k.complete, k.everywhere, k.covered = "", false, false, nil
 	k.rewound, k.receded = false, false
 	k.gainedAt, k.repeated = "", nil
 	k.rejected, k.renamed, k.positions, k.holdings = rejections{}, nil, nil, nil
@@ -368,7 +370,7 @@ func (k *known) outdated() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.current, k.listed, k.complete = false, "", false
-	k.everywhere = false
+	k.everywhere, k.covered = false, nil
 }
 
 // completed records that the reflector has a whole list, and so everything up to version.

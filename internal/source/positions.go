@@ -43,13 +43,13 @@ func (k *known) locate(positions map[string]position, kept, rewritten bool) {
 	defer k.mu.Unlock()
 	for name, now := range positions {
 		before := k.positions[name]
-		if !now.listed && kept && (before.listed || k.positions == nil) {
+		if !now.listed && kept && (before.listed || k.hasAllLocked(name)) {
 			now = position{listed: true, kept: true, former: rewritten || before.former}
 		}
 		now.storing = before.after()
 		positions[name] = now
 	}
-	k.positions, k.everywhere = positions, positions == nil
+	k.positions, k.everywhere, k.covered = positions, positions == nil, nil
 	for name, state := range k.children {
 		if at, is := positions[name]; !is {
 			delete(k.children, name)
@@ -149,7 +149,7 @@ func (k *known) unstored(names []string, store lookUp) map[string]bool {
 	k.mu.Lock()
 	for _, name := range names {
 		switch at := k.positions[name]; {
-		case !at.listed && !k.hasAllLocked():
+		case !at.listed && !k.hasAllLocked(name):
 			unstored[name] = true
 		case at.storing != nil && !at.storing.done && store != nil:
 			pending[name], missing[name] = at.storing, at.storing.missing
@@ -192,18 +192,31 @@ func (k *known) updateMissing(missing map[string]string, store lookUp) {
 	}
 }
 
-// hasAllLocked reports whether the reflector has a list of all namespaces at once. The caller holds mu.
-func (k *known) hasAllLocked() bool { return k.positions == nil && k.everywhere }
+// hasAllLocked reports whether the reflector has a list of all namespaces at once that the one with that name is in. The caller holds mu.
+func (k *known) hasAllLocked(name string) bool {
+	return k.positions == nil && k.everywhere && (k.covered == nil || k.covered[name])
+}
+
+// cover records the names of a set that is about to be listed. If the last list was of all namespaces at once, it does not have later names:
+// these are of namespaces that were created after it.
+func (k *known) cover(names []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.covered != nil || !k.everywhere {
+		return
+	}
+	k.covered = make(map[string]bool, len(names))
+	for _, name := range names {
+		k.covered[name] = true
+	}
+}
 
 // lists reports whether the reflector has a whole list of each of names, or of all namespaces.
 func (k *known) lists(names []string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.hasAllLocked() {
-		return true
-	}
 	for _, name := range names {
-		if !k.positions[name].listed {
+		if !k.positions[name].listed && !k.hasAllLocked(name) {
 			return false
 		}
 	}
@@ -214,7 +227,7 @@ func (k *known) lists(names []string) bool {
 func (k *known) describeLocked(states []Namespace) {
 	for i, state := range states {
 		at := k.positions[state.Name]
-		states[i].Listed, states[i].Version = at.listed || k.hasAllLocked(), at.version
+		states[i].Listed, states[i].Version = at.listed || k.hasAllLocked(state.Name), at.version
 	}
 }
 

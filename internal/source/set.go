@@ -74,6 +74,7 @@ func (g *gate) listSet(ctx context.Context, set *Namespaces, from *requests, cha
 	}
 	for {
 		names, replaced := set.Current()
+		g.known.cover(names)
 		r, err := g.listAll(ctx, set, names, from, changed, limit, turn)
 		if err == nil || ctx.Err() != nil || isClosed(changed) || !isClosed(replaced) {
 			return r, err
