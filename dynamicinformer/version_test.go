@@ -209,6 +209,34 @@ func TestAtLeast_AnotherTypeHasOtherVersions(t *testing.T) {
 	}
 }
 
+// While no server serves the version of the lease, the cache has the objects of the former type. A write can only be to the next one.
+func TestAtLeast_WaitsForTheTypeThatIsServedNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newCRDCluster()
+		cluster.define("ships")
+		f := cluster.factory(t)
+		f.Start(t.Context())
+		l := acquire(t, f, kindOf("ships"))
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		cluster.change("ships", versions(map[string]bool{"v1": false, "v2": true}))
+		time.Sleep(time.Minute)
+		if got := l.Status(); got.Reason != status.ReasonVersionNotServed || !got.Listed {
+			t.Fatalf("the version is not served: %+v", got)
+		}
+		done := make(chan error)
+		go func() { done <- l.AtLeast(t.Context(), "1000") }()
+		time.Sleep(time.Minute)
+		cluster.SetVersion(1000)
+		cluster.define("ships")
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		shutdown(t, f)
+	})
+}
+
 // The cache that KeepCache keeps is that of a type that is gone.
 func TestAtLeast_ACacheThatIsKeptHasNoVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

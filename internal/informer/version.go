@@ -59,7 +59,7 @@ type versionWait struct {
 	version    string
 	synced     func() bool
 	rewinds    int // at the beginning
-	generation int // of the type that was listed first; negative: none yet
+	generation int // of the first type that was listed and served; negative: none yet
 	asked      time.Time
 	pause      time.Duration // until the server is asked again
 }
@@ -67,8 +67,9 @@ type versionWait struct {
 // look looks at the store once, and asks the server if it is time to do so.
 func (w *versionWait) look(ctx context.Context) (have string, done bool, err error) {
 	have = w.SharedIndexInformer.GetStore().LastStoreSyncResourceVersion()
+	served := w.source.IsServed() // if not, the type that is served next may be another one, and the version may be of that
 	listed, now := w.synced(), w.source.State()
-	if listed && w.generation < 0 {
+	if listed && served && w.generation < 0 {
 		w.generation = now.Generation
 	}
 	switch {
@@ -82,7 +83,7 @@ func (w *versionWait) look(ctx context.Context) (have string, done bool, err err
 		return have, true, nil
 	case w.IsStopped():
 		return have, false, ErrEnded
-	case listed && time.Since(w.asked) > w.pause:
+	case listed && served && time.Since(w.asked) > w.pause:
 		if server, lost := w.hasLost(ctx); lost && w.source.State().Generation == w.generation {
 			return have, false, fmt.Errorf("%w; its version is %s", status.ErrVersionLost, server)
 		}

@@ -294,6 +294,12 @@ func (s *Source) stateLocked(k *known) State {
 	return state
 }
 
+// IsServed reports whether the type is served, as far as discovery knows.
+func (s *Source) IsServed() bool {
+	now, _ := s.gate.available.Current()
+	return now.Serving == Served
+}
+
 // ServerVersion requests the present resourceVersion of the server, that of a consistent list with at most
 // one object. It waits until the type is served. A failure is not reported.
 func (s *Source) ServerVersion(ctx context.Context) (string, error) {
