@@ -33,7 +33,7 @@ var ofShard = []table{
 		{"shard: an earlier event replaces a later object", "resumableWatch.passObject", never("!initial && s.isSucceeded(key, own, id)")},
 		{"shard: a list that can't be passed on is repeated without a pause", "splice.apply", drop("s.pace.failed(time.Now(), err)")},
 		{"shard: the failure of a list that was given up stays", "splice.stop", never("s.gain.failed.Load()")},
-		{"shard: the failure of a list that was given up ends before another succeeds", "splice.stop", replace("failing && now.Serving == Gone", "failing")},
+		{"shard: the failure of a list that was given up ends before another succeeds", "splice.stop", always("now.Serving == Gone")},
 		{"shard: the failure of a list of a type that is gone stays", "splice.stop", never("now.Serving == Gone")},
 		{"shard: the failure of a list that can't be passed on stays", "splice.apply", drop("s.failing = true")},
 		{"shard: the error of a list names no namespace", "resumableWatch.passPart", always("p.namespace != \"\"")},

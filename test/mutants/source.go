@@ -322,7 +322,7 @@ var ofSource = []table{
 		{"a namespace that is forbidden later is tried as often as another", "child.failed", never("c.pace.slow()")},
 		{"a namespace is not tried for minutes after it was forbidden once", "child.failed", always("c.pace.slow()")},
 		{"a set is not tried for minutes after all its namespaces were forbidden once", "gate.putOff", always("pace.slow()")},
-		{"a type without namespaces is tried as seldom as forbidden namespaces", "gate.putOff", replace("g.set(t)", "g.cfg.Namespaces")},
+		{"a type without namespaces is tried as seldom as forbidden namespaces", "gate.putOff", replace("t, _ := g.available.Current()", "t := Type{Namespaced: true}")},
 		{"lists of forbidden namespaces are as frequent as changes of the set", "pace.wait", replace("p.shorten(time.Now())", "p.hasten(time.Now())")},
 		{"the back-off begins again after another set", "pace.shorten", never("p.until.Before(now)")},
 		{"a namespace whose watch is forbidden is tried as seldom as a forbidden one", "child.failed", replace("isOfList(err)", "true")},
