@@ -218,8 +218,12 @@ func TestValidate_AnEntryBesideInvalidOnesIsServed(t *testing.T) {
 		{Name: "gadgets", Verbs: all},
 	}}}}
 	for name, resolver := range map[string]func(t *testing.T) *discovery.Resolver{
-		"without a run": func(t *testing.T) *discovery.Resolver { return newServer(t, aggregated, coreGroup, spoilt).resolver(t) },
+		"without a run": func(t *testing.T) *discovery.Resolver {
+			t.Helper()
+			return newServer(t, aggregated, coreGroup, spoilt).resolver(t)
+		},
 		"with a run that does not know it yet": func(t *testing.T) *discovery.Resolver {
+			t.Helper()
 			s := newServer(t, aggregated, coreGroup)
 			r := run(t, s, never())
 			s.serve(coreGroup, spoilt)

@@ -690,30 +690,6 @@ func TestAllowedNamespaces_OfNames(t *testing.T) {
 	}
 }
 
-// Without namespaces, there are no requests whose success ends earlier failures.
-func TestNamespaces_FailuresEndWithTheLastNamespace(t *testing.T) {
-	inSet(t, func(in bubble) {
-		t, f := in.T, in.factory
-		l := acquire(t, f, widgets, dynamicinformer.WithNamespaces("a"))
-		if err := l.WaitForSync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		in.cluster.Intercept(func(context.Context, fakecluster.Request) error { return apierrors.NewServiceUnavailable("down") })
-		in.cluster.CloseWatches(widgets)
-		time.Sleep(time.Second)
-		if i := l.Status(); i.State != status.StateDegraded {
-			t.Errorf("status: %s", i)
-		}
-		if err := l.SetNamespaces(); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if i := l.Status(); i.State != status.StateSynced || i.Objects != 0 {
-			t.Errorf("status: %s", i)
-		}
-	})
-}
-
 func TestNamespaceSelector_FailuresEndWhenNamespacesAreKnown(t *testing.T) {
 	for name, test := range map[string]struct {
 		team string

@@ -258,8 +258,11 @@ func TestAtLeast_ACacheThatIsKeptHasNoVersion(t *testing.T) {
 // An informer whose type was never served has not run.
 func TestAtLeast_EndsWithAnInformerThatHasNotRun(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, f *dynamicinformer.Factory, l *dynamicinformer.Lease, cancel func()){
-		"release":         func(_ *testing.T, _ *dynamicinformer.Factory, l *dynamicinformer.Lease, _ func()) { l.Release() },
-		"shutdown":        func(t *testing.T, f *dynamicinformer.Factory, _ *dynamicinformer.Lease, _ func()) { shutdown(t, f) },
+		"release": func(_ *testing.T, _ *dynamicinformer.Factory, l *dynamicinformer.Lease, _ func()) { l.Release() },
+		"shutdown": func(t *testing.T, f *dynamicinformer.Factory, _ *dynamicinformer.Lease, _ func()) {
+			t.Helper()
+			shutdown(t, f)
+		},
 		"end of contexts": func(_ *testing.T, _ *dynamicinformer.Factory, _ *dynamicinformer.Lease, cancel func()) { cancel() },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/features"
 
 	"github.com/gvrkit/gvrkit/internal/inflight"
+	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -67,11 +68,7 @@ type versionWait struct {
 // look looks at the store once, and asks the server if it is time to do so.
 func (w *versionWait) look(ctx context.Context) (have string, done bool, err error) {
 	have = w.SharedIndexInformer.GetStore().LastStoreSyncResourceVersion()
-	served := w.source.IsServed() // if not, the type that is served next may be another one, and the version may be of that
-	listed, now := w.synced(), w.source.State()
-	if listed && served && w.generation < 0 {
-		w.generation = now.Generation
-	}
+	listed, served, now := w.listing()
 	switch {
 	case w.source.ListsEach():
 		return "", false, status.ErrSeveralVersions
@@ -90,6 +87,17 @@ func (w *versionWait) look(ctx context.Context) (have string, done bool, err err
 		w.asked, w.pause = time.Now(), 2*w.pause
 	}
 	return have, false, nil
+}
+
+// listing reports whether the store has a list of the type, and whether the type is served. If it is not, the type that is served next
+// may be another one, and the version may be of that.
+func (w *versionWait) listing() (listed, served bool, now source.State) {
+	served = w.source.IsServed()
+	listed, now = w.synced(), w.source.State()
+	if listed && served && w.generation < 0 {
+		w.generation = now.Generation
+	}
+	return listed, served, now
 }
 
 // isLoaded reports whether the store, which is at version have, has all objects in the slots of the informer's shard. A list of gained slots may

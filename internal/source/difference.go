@@ -198,16 +198,8 @@ func (s *resumableWatch) missingIn(content listed, t Type, keys []string) []stri
 		kept[s.known.keyOf(own)] = rejected.uid
 	}
 	stays := map[string]bool{}
-	unlisted := map[string]bool{}
-	for namespace, at := range content.positions {
-		if !at.listed && !replaced {
-			unlisted[namespace] = true
-		}
-	}
-	for _, keys := range s.known.keysEach(unlisted) {
-		for _, key := range keys {
-			stays[key] = true
-		}
+	if !replaced {
+		stays = s.known.keysNotListed(content)
 	}
 	var missing []string
 	for _, key := range keys {
@@ -223,6 +215,22 @@ func (s *resumableWatch) missingIn(content listed, t Type, keys []string) []stri
 		}
 	}
 	return missing
+}
+
+// keysNotListed returns the keys of the objects in namespaces that could not be listed for content.
+func (k *known) keysNotListed(content listed) map[string]bool {
+	unlisted, found := map[string]bool{}, map[string]bool{}
+	for namespace, at := range content.positions {
+		if !at.listed {
+			unlisted[namespace] = true
+		}
+	}
+	for _, keys := range k.keysEach(unlisted) {
+		for _, key := range keys {
+			found[key] = true
+		}
+	}
+	return found
 }
 
 // give sends the objects that the reflector does not have, or has in another state or, if rewritten is true, in another API

@@ -15,12 +15,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -627,57 +625,6 @@ func TestNamespaces_OneFailsWhenAllAreListedAgain(t *testing.T) {
 		s.removeInN("b")
 		time.Sleep(36 * time.Second)
 		s.expect("allowed:", "delete b red")
-	})
-}
-
-// anyVersion is a client whose server has the objects in each version.
-type anyVersion struct{ source.Client }
-
-func (c anyVersion) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
-	list, err := c.Client.List(ctx, widgets, namespace, opts)
-	if err == nil {
-		err = meta.EachListItem(list, func(item runtime.Object) error {
-			item.GetObjectKind().SetGroupVersionKind(gvr.GroupVersion().WithKind("Widget"))
-			return nil
-		})
-	}
-	return list, err
-}
-
-func (c anyVersion) Watch(ctx context.Context, _ schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
-	return c.Client.Watch(ctx, widgets, namespace, opts)
-}
-
-// checkVersions compares the keys and the versions of the objects in the store.
-func (s *testSet) checkVersions(when string, want ...string) {
-	s.t.Helper()
-	var got []string
-	for _, key := range s.keys() {
-		obj, _, err := s.GetStore().GetByKey(key)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		got = append(got, key+" "+obj.(*unstructured.Unstructured).GroupVersionKind().Version)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		s.t.Errorf("%s the store has (-want +got):\n%s", when, diff)
-	}
-}
-
-// The type changes to another version while a namespace is forbidden: its objects change to it later, also those that
-// are the same.
-func TestNamespaces_OneIsForbiddenWhileTheVersionChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTestSet(t, func(cfg *source.Config) { cfg.Client = anyVersion{cfg.Client} }, nil, "m", "n")
-		refuse(s.cluster, errForbidden)
-		now, _ := s.available.Current()
-		now.GVR.Version = "v2"
-		s.available.Set(now)
-		time.Sleep(time.Minute)
-		s.checkVersions("forbidden:", "m/a v2", "m/b v2", "n/a v1", "n/b v1")
-		s.cluster.Intercept(nil)
-		time.Sleep(36 * time.Second)
-		s.checkVersions("allowed:", "m/a v2", "m/b v2", "n/a v2", "n/b v2")
 	})
 }
 

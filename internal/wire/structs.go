@@ -668,10 +668,8 @@ func collect(into map[string][]candidate, t reflect.Type, index []int, outer ...
 		field.Index = append(slices.Clip(index), field.Index...)
 		tag := field.Tag.Get("json")
 		name, options, _ := strings.Cut(tag, ",")
-		embedded, of, pointer := field.Anonymous && name == "", field.Type, false
-		if embedded && of.Kind() == reflect.Pointer {
-			of, pointer = of.Elem(), true
-		}
+		embedded := field.Anonymous && name == ""
+		of, pointer := pointee(field.Type, embedded)
 		switch {
 		case tag == "-", !field.IsExported() && !field.Anonymous:
 			continue
@@ -688,6 +686,14 @@ func collect(into map[string][]candidate, t reflect.Type, index []int, outer ...
 		into[key] = append(into[key], candidate{field, name != ""})
 	}
 	return usual
+}
+
+// pointee returns the type that an embedded field of type t points to, and whether it is a pointer.
+func pointee(t reflect.Type, embedded bool) (of reflect.Type, pointer bool) {
+	if embedded && t.Kind() == reflect.Pointer {
+		return t.Elem(), true
+	}
+	return t, false
 }
 
 func unusualTag(name, options string) bool {

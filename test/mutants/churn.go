@@ -10,7 +10,7 @@ var ofChurn = []table{
 		{"churn: an object that was created again in a gap is an update", "resumableWatch.missingIn", never("!id.same(item.identity)")},
 		{"churn: a namespace that could not be listed counts as listed", "merge", replace("position{}", `position{version: "1", listed: true}`)},
 		{"churn: the failure of a namespace does not end", "Namespaces.succeeded", drop("delete(n.failing, name)")},
-		{"churn: the objects of a namespace that can't be listed are deleted", "resumableWatch.missingIn", drop("stays[key] = true")},
+		{"churn: the objects of a namespace that can't be listed are deleted", "known.keysNotListed", drop("found[key] = true")},
 		{"churn: a set of namespaces resumes at the versions of its lists", "child.pass", drop("c.version = cmp.Or(version, c.version)")},
 		{"churn: the objects of a namespace that has left the set stay", "merged.remove", replace(
 			"m.give(ctx, &part{namespace: name, removed: true, gone: m.set.isGone(name)}) != nil", `name == ""`)},

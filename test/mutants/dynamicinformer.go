@@ -173,7 +173,7 @@ var ofDynamicinformer = []table{
 		{"a new informer's lister does not read the old cache", "Informer.ReadFrom", drop("i.before.Store(old.filled())")},
 		{"AtLeast does not notice that versions decrease", "versionWait.look", never("now.Rewinds != w.rewinds")},
 		{"AtLeast compares versions of different types", "versionWait.look", never("now.Generation != w.generation && w.generation >= 0")},
-		{"AtLeast takes the version for one of a type that is not served any more", "versionWait.look", replace("served && w.generation < 0", "w.generation < 0")},
+		{"AtLeast takes the version for one of a type that is not served any more", "versionWait.listing", replace("listed && served && w.generation < 0", "listed && w.generation < 0")},
 		{"AtLeast does not wait for the list of the type", "versionWait.look", replace("listed && reaches(have, w.version)", "reaches(have, w.version)")},
 		{"AtLeast does not end with the informer", "versionWait.look", never("w.IsStopped()")},
 		{"AtLeast does not end with an informer that has not run", "Informer.IsStopped", never("i.refused() != nil")},

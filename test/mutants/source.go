@@ -347,7 +347,7 @@ var ofSource = []table{
 		{"one namespace that fails is a failure of the source", "namespaceObserver.Failed", replace("o.set.failed(o.name, verb, err)", "o.set.failed(o.name, verb, err) || true")},
 		{"the failure of all namespaces is not reported", "namespaceObserver.Failed", replace("o.set.failed(o.name, verb, err)", "o.set.failed(o.name, verb, err) && false")},
 		{"the failure of a namespace does not end", "Namespaces.succeeded", drop("delete(n.failing, name)")},
-		{"the objects of a namespace that can't be listed are deleted", "resumableWatch.missingIn", drop("stays[key] = true")},
+		{"the objects of a namespace that can't be listed are deleted", "known.keysNotListed", drop("found[key] = true")},
 		{"a namespace is listed again after each watch", "child.endVersionless", replace("c.listed && !versionless(c.version)", "false")},
 		{"a namespace with an expired watch is not listed", "child.watch", replace("!expired(err) && !apierrors.IsBadRequest(err)", "true")},
 		{"the version of a set is that of its last event", "known.reachedLocked", replace("k.smallestLocked(version)", "version")},

@@ -64,7 +64,7 @@ var ofWire = []table{
 		{"an embedded field hides an outer one", "dominant", replace("depth(c) > least", "depth(c) > least && false")},
 		{"a name in a tag does not count more", "dominant", drop("all = slices.DeleteFunc(all, func(c candidate) bool { return !c.tagged })")},
 		{"fields with the option string are read as the others", "unusualTag", never(`slices.Contains(strings.Split(options, ","), "string")`)},
-		{"embedded pointers are not unusual", "collect", replace("of, pointer = of.Elem(), true", "of = of.Elem()")},
+		{"embedded pointers are not unusual", "pointee", replace("return t.Elem(), true", "return t.Elem(), false")},
 		{"fields behind embedded pointers are not left out", "collect", never("embedded && of.Kind() == reflect.Struct")},
 		{"bytes are an array", "planner.ofKind", always("t.Elem().Kind() != reflect.Uint8")},
 		{"text is not decoded by its type", "planner.make", never("to.Implements(textUnmarshaler)")},
