@@ -2,6 +2,7 @@ package source
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -42,6 +43,8 @@ type Type struct {
 	// Unsettled says that another server has begun to serve the type a short time ago: the first list may
 	// still be of the earlier server. When the type is settled, it is listed again.
 	Unsettled bool
+	// Since is when discovery began to list the type; zero if that is not known.
+	Since time.Time
 	// UID distinguishes the type from other types with the same name, independent of
 	// Generation; empty if it is not known.
 	UID string

@@ -453,6 +453,28 @@ func TestFlips_AnotherGenerationDoesNotWaitForAPause(t *testing.T) {
 	})
 }
 
+// The watch of a type that was replaced may have sent objects of the next type: a list that fails at first does not end them.
+func TestFlips_AFailedFirstListEndsNoObjectsAtOnce(t *testing.T) {
+	testFlip(t, func(t *testing.T, w *testInformer, _ *injector) {
+		t.Helper()
+		replace := func() {
+			w.cluster.Intercept(failing("list", apierrors.NewInternalError(errors.New("starting")), 0))
+			now, _ := w.available.Current()
+			now.Generation++
+			now.Since = time.Now()
+			w.available.Set(now)
+		}
+		replace()
+		time.Sleep(5 * time.Second)
+		w.cluster.Intercept(nil)
+		time.Sleep(time.Minute)
+		w.expect("after a short outage")
+		replace()
+		time.Sleep(time.Minute)
+		w.expect("after a minute without a list", "delete a red", "delete b red")
+	})
+}
+
 // What was known of a namespace that has left a set does not count when it is back.
 func TestFlips_APauseEndsWithItsNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -297,7 +297,7 @@ func (s *Snapshot) sourceType() source.Type {
 		t.GVR, t.Kind, t.Namespaced = res.GVR, res.GVK.Kind, res.Namespaced
 		t.Unwatchable = len(res.Verbs) > 0 && !res.Supports("watch")
 		t.Aggregated = res.Backing == discovery.BackingAggregated
-		t.UID = string(res.CRDUID)
+		t.UID, t.Since = string(res.CRDUID), s.ServedSince
 		t.Unsettled = !s.moved.IsZero()
 	}
 	return t

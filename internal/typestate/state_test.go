@@ -217,6 +217,17 @@ func TestState_ServingAndGeneration(t *testing.T) {
 	}
 }
 
+func TestState_TheSourceKnowsSinceWhenTheTypeIsServed(t *testing.T) {
+	s := newShips(t)
+	for _, step := range (steps{yes(served("a")), yes(served("b"))}) {
+		step(s)
+		told, _ := s.Availability().Current()
+		if now := s.Snapshot(); told.Since.IsZero() || told.Since != now.ServedSince {
+			t.Errorf("the source knows that the type is served since %v, want %v", told.Since, now.ServedSince)
+		}
+	}
+}
+
 // What the type itself answers has no effect on a type that is another one by then.
 func TestState_ProbeOfAnotherGenerationHasNoEffect(t *testing.T) {
 	s := newShips(t)

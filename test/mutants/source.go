@@ -138,6 +138,7 @@ var ofSource = []table{
 		{"a deleted type keeps its objects", "resumableWatch.flush", drop("if !s.delete(ctx, s.known.keys(), nil) { return false }")},
 		{"KeepCache keeps nothing", "resumableWatch.settle", drop("s.cfg.KeepCache")},
 		{"another generation is taken for a change", "resumableWatch.replaced", never("of.Generation != t.Generation")},
+		{"a failed list ends what a watch has sent of the next type", "resumableWatch.unlisted", always("time.Since(t.Since) >= overlapFor")},
 		{"without UIDs, objects of two generations are taken for the same", "resumableWatch.missingIn", never(`id.uid == ""`)},
 		{"a recreated object in a list is an update", "resumableWatch.missingIn", never("!id.same(item.identity)")},
 		{"a list of another type is accepted", "resumableWatch.confirmed", always("s.remains(ctx, t)")},
@@ -209,7 +210,7 @@ var ofSource = []table{
 		{"objects of a type that was replaced stay while the next list waits", "resumableWatch.relist", replace(
 			"turn.waits() && !s.endPrevious(ctx, t)", "false")},
 		{"objects of a type that was replaced stay after a list that fails", "resumableWatch.unlisted", replace(
-			"!s.changed(t, err) && !s.endPrevious(ctx, t)", "false")},
+			"!s.changed(t, err) && time.Since(t.Since) >= overlapFor && !s.endPrevious(ctx, t)", "false")},
 		{"objects of a type that was replaced stay while the names of its namespaces are not known", "resumableWatch.ready", never(
 			"s.isUnnamed(t) && !s.endPrevious(ctx, t)")},
 		{"a set without names, and a pause, have a turn", "gate.ListWithContext", all(replace("g.joinQueue(t)", "joined"), before(
