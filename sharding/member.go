@@ -410,7 +410,8 @@ func (m *Member) send(ctx context.Context, r request) response {
 }
 
 // putLabelBack puts the label of the group back on the Lease of a member that has lost it, so that lists show the Lease again. It changes
-// nothing else: the Lease may be that of another process, which the next list shows. It reports whether it has done so; if not, the Lease can't be created again.
+// nothing else: the Lease may be that of another process, which the next list shows. It reports whether it has done so: if not, the
+// Lease can't be created again.
 func (m *Member) putLabelBack(ctx context.Context, name string) bool {
 	leases, err := m.leases.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
 	if err != nil {

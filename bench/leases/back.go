@@ -55,8 +55,7 @@ func (s size) measureBack(open informers.Open) measure {
 	}
 }
 
-// cycle creates and deletes the type. It returns the time from the event in which the CRD is
-// Established until the informer has synced.
+// cycle creates and deletes the type. It returns the time from the event in which the CRD is Established until the informer has synced.
 func cycle(ctx context.Context, set *informers.Set, crd *cluster.TemporaryCRD) (time.Duration, error) {
 	const timeout, pause = time.Minute, 200 * time.Millisecond // until the informer has stopped
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timeout after %v", timeout))
@@ -95,11 +94,13 @@ type restarted struct {
 
 func openRestarted(ctx context.Context, cfg *rest.Config) (*informers.Set, error) {
 	client, err := dynamic.NewForConfig(cfg)
-	return newRestarted(ctx, client), err
+	if err != nil {
+		return nil, err
+	}
+	return newRestarted(ctx, client), nil
 }
 
-// newRestarted returns a set with one restarted informer. Wait returns nil once after each
-// creation of the type.
+// newRestarted returns a set with one restarted informer. Wait returns nil once after each creation of the type.
 func newRestarted(ctx context.Context, client dynamic.Interface) *informers.Set {
 	r := &restarted{client: client, ctx: ctx, end: func() {}, starts: make(chan cache.DoneChecker, 100)}
 	crds := upstream.NewFilteredDynamicSharedInformerFactory(client, 0, metav1.NamespaceAll, func(opts *metav1.ListOptions) {

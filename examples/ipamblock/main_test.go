@@ -21,6 +21,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gvrkit/gvrkit/status"
 	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
@@ -387,5 +388,25 @@ func TestProgram_WritesToARealClusterOnlyWithDemoWrites(t *testing.T) {
 	}
 	if last.Summary == nil || last.Summary.Added != 3 || last.Summary.Deleted != 3 {
 		t.Errorf("summary: %+v", last.Summary)
+	}
+}
+
+// An informer may be Degraded with its first list, for example if an object is left out.
+func TestViewer_PrintsTheStatesAfterTheFirstList(t *testing.T) {
+	var out bytes.Buffer
+	newViewer(&out, false).follow(slices.Values([]status.Informer{
+		{State: status.StateNotServed, Reason: status.ReasonNotFound},
+		{State: status.StateStarting},
+		{State: status.StateDegraded, Reason: status.ReasonDecodeFailed, Listed: true},
+		{State: status.StateSynced, Listed: true},
+		{State: status.StateNotServed, Reason: status.ReasonNotFound, Listed: true},
+		{State: status.StateStopped, Listed: true},
+	}))
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		got = append(got, strings.Join(strings.Fields(line), " "))
+	}
+	if want := []string{"STATE Degraded DecodeFailed", "STATE Synced", "STATE NotServed NotFound"}; !slices.Equal(got, want) {
+		t.Errorf("printed %q, want %q", got, want)
 	}
 }

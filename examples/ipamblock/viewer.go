@@ -119,11 +119,10 @@ func (v *viewer) state(now status.Informer) {
 
 // follow prints the states of the informer after its first list.
 func (v *viewer) follow(states iter.Seq[status.Informer]) {
-	synced, last := false, status.StateSynced
+	last := status.StateSynced
 	for now := range states {
-		synced = synced || now.State == status.StateSynced
 		transient := now.State == status.StateStarting || now.State == status.StateStopped
-		if synced && !transient && now.State != last {
+		if now.Listed && !transient && now.State != last {
 			last = now.State
 			v.state(now)
 		}
