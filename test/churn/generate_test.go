@@ -129,11 +129,7 @@ func TestGenerate_MostRestoresAreCarriedOut(t *testing.T) {
 		var backup map[string]string
 		served, forbidden := map[string]string{}, map[string]bool{} // versions, by type
 		for _, op := range churn.Generate(seed, churn.Profile{Length: 70, Restore: true}) {
-			typ, permission := op.Arg("type"), op.Arg("type")+" "+op.With["namespace"]+" "
-			verbs := op.List("verb")
-			if verbs == nil {
-				verbs = []string{"list", "watch"}
-			}
+			typ, permission := op.Arg("type"), op.Arg("type")+" "+op.With["namespace"]
 			switch op.Verb {
 			case churn.Define, churn.Redefine, churn.Serve:
 				if op.Verb == churn.Redefine || (op.Verb == churn.Serve) == (served[typ] != "") {
@@ -142,13 +138,9 @@ func TestGenerate_MostRestoresAreCarriedOut(t *testing.T) {
 			case churn.Undefine, churn.Terminate:
 				delete(served, typ)
 			case churn.Forbid:
-				for _, verb := range verbs {
-					forbidden[permission+verb] = true
-				}
+				forbidden[permission] = true
 			case churn.Allow:
-				for _, verb := range verbs {
-					delete(forbidden, permission+verb)
-				}
+				delete(forbidden, permission)
 			case churn.Backup:
 				backup = maps.Clone(served)
 			case churn.Restore:

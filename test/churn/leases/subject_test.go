@@ -85,32 +85,6 @@ func TestComparison_ReportsEachWrongState(t *testing.T) {
 	}
 }
 
-func TestIsForbidden_OnlyAWatchMayGoOnWithoutLists(t *testing.T) {
-	forbidden := status.Informer{Reason: status.ReasonForbidden}
-	inB := status.Informer{Namespaces: []status.Namespace{{Name: "a"}, {Name: "b", Reason: status.ReasonForbidden}}}
-	for _, tc := range []struct {
-		at             status.Informer
-		scope          string
-		lists, watches bool
-		want           bool
-	}{
-		{status.Informer{}, "", false, false, false},
-		{status.Informer{}, "", true, true, true},
-		{status.Informer{}, "", false, true, true},
-		{status.Informer{}, "", true, false, false},
-		{forbidden, "", true, false, true},
-		{forbidden, "", false, false, false},
-		{inB, "a", true, false, false},
-		{inB, "b", true, false, true},
-		{inB, "b", false, false, false},
-		{inB, "a", false, true, true},
-	} {
-		if got := isForbidden(tc.at, tc.scope, tc.lists, tc.watches); got != tc.want {
-			t.Errorf("%+v in %q, lists forbidden: %v, watches: %v: %v, want %v", tc.at, tc.scope, tc.lists, tc.watches, got, tc.want)
-		}
-	}
-}
-
 // Of two namespaces, lists are forbidden in b, which is not listed. Each row breaks one part of what the lease must show.
 func TestComparison_ReportsWhatIsWrongInAPartlyForbiddenSet(t *testing.T) {
 	inB := &status.IncompleteError{Namespaces: []status.Namespace{{Name: "b"}}}

@@ -48,7 +48,7 @@ func (s *subject) watched() map[scope]bounds {
 	w := s.env.World
 	informers := informers{}
 	for _, l := range leases {
-		informers.add(l.Status(), l.scopes(w), func(at scope) bool { return l.isServed(w) && !w.Forbidden(at.typ, at.namespace, "watch") })
+		informers.add(l.Status(), l.scopes(w), func(at scope) bool { return l.isServed(w) && !w.Forbidden(at.typ, at.namespace) })
 	}
 	return informers.bounds()
 }
