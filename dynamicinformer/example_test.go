@@ -32,7 +32,7 @@ func watchBlocks(ctx context.Context, cfg *rest.Config) error {
 	wait, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if err := factory.WaitForSync(wait); err != nil {
-		return err // which resource, which request, since when, and what to do
+		return err // which resource, which request, since when, and what to do; the informers run until ctx ends
 	}
 	<-shown.HasSyncedChecker().Done() // the handler has had every listed object
 	all, err := blocks.Lister().List(labels.Everything())

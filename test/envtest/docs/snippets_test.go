@@ -54,6 +54,9 @@ func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVe
 	err = lease.WaitForSync(ctx, dynamicinformer.WithFailFast()) // returns early for Forbidden, NotFound and the like
 	for now := range lease.Watch(ctx) {                          // the status, and each change
 		fmt.Println(now) // ipamblocks.v1.crd.projectcalico.org: Synced
+		if now.State == status.StateSynced {
+			break
+		}
 	}
 	lease.Release() // never blocks; the last release stops the informer; see Done
 	err = factory.Follow(ctx, discovery.Selector{Groups: groups}, dynamicinformer.FollowFuncs{Started: started, Stopped: stopped})
@@ -64,7 +67,7 @@ func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVe
 func _(mux *http.ServeMux, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource) {
 	mux.Handle("/informers/", factory.Handler())           // the status page, or text for curl; /informers/pods.v1 shows one resource
 	fmt.Println(factory.Explain(gvr))                      // the status in sentences: owners, the server of the resource, what to do
-	mux.Handle("/readyz", factory.Readyz())                // also a check for controller-runtime and apiserver; Healthz is for stuck handlers
+	mux.Handle("/readyz", factory.Readyz())                // also a check for controller-runtime and apiserver; Healthz(WithHandlerTimeout(d)) is for stuck handlers
 	prometheus.MustRegister(metrics.NewCollector(factory)) // states, reasons, requests, bytes, lag, backlogs, discovery
 }
 
