@@ -344,7 +344,7 @@ var rows = []row{
 		number: 64, title: "Large objects change often",
 		tests:    []string{"internal/informer: TestPackedStore_StaysSmallAfter100000Updates", "internal/handlers: TestSet_CoalescingKeepsTheHeapFlat", "internal/wire: TestTables_TakeNoMoreMemoryThanDocumented", "internal/wire: TestBuilder_KeepsNoObjectsAlive"},
 		gvrkit:   "the heap does not grow with the number of changes",
-		clientGo: notMeasured + ": `make bench` compares memory and latency, which need longer than a test has",
+		clientGo: notMeasured + ": `make bench` compares memory and CPU time, which need longer than a test has",
 	},
 	{
 		number: 65, title: "A handler writes to an object of the cache",
