@@ -16,8 +16,8 @@
 // Types. With discovery, an informer outlives its type. A NotFound response alone is no evidence that the type is gone. With evidence, handlers
 // get the deletion of each object, or the cache is kept: see [RemovalPolicy]. When the type is served again, the informer continues. If its CRD
 // has another UID or another scope, it is another type with the same name: each handler gets all deletions of the old type's objects before the
-// first addition of a new one. Failed requests are retried after 0.25 s to 36 s, or on [Lease.Retry], and not before the time that the server
-// requests.
+// first addition of a new one. Failed requests are retried after 0.25 s to 36 s (with [WithAllowedNamespaces], a
+// forbidden namespace after about five minutes), or on [Lease.Retry], and not before the time that the server requests.
 //
 // Isolation. No lock is held during I/O, a wait or user code. A resource that hangs, is forbidden or
 // has a handler that blocks does not affect the others.

@@ -25,9 +25,9 @@ func (f *Factory) Readyz(opts ...HealthOption) *HealthCheck {
 	return &HealthCheck{name: "informer-sync", factory: f, policy: newHealthPolicy(true, opts)}
 }
 
-// Healthz returns a check that fails if a restart may help: an event handler has not returned within the time of [WithHandlerTimeout]. With
-// [WithResources] or [WithHealthTolerance], it also fails for informers that have not been synced, or have been degraded, for longer than the
-// tolerance. A restart does not help against missing permissions or a failed server.
+// Healthz returns a check that fails if a restart may help: an event handler has not returned within the time of [WithHandlerTimeout]. Without
+// options, it never fails. With [WithResources] or [WithHealthTolerance], it also fails for informers that have not been synced, or have been
+// degraded, for longer than the tolerance. A restart does not help against missing permissions or a failed server.
 func (f *Factory) Healthz(opts ...HealthOption) *HealthCheck {
 	return &HealthCheck{name: "informers", factory: f, policy: newHealthPolicy(false, opts)}
 }
