@@ -1,5 +1,6 @@
 // Command clusters watches one resource in several clusters and prints the events and states of each. A cluster
-// that can't be reached does not affect the others; when it returns, the events of the meantime follow.
+// that can't be reached does not affect the others; when it can be reached again, the events
+// that were missed follow.
 //
 // Without flags, it needs no cluster: it starts two API servers, stops one of them, and starts it again.
 //

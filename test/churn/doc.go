@@ -19,7 +19,7 @@
 // and go, and handlers panic. [Generate] makes the script of a seed: random operations, and scenarios in which bugs of
 // one kind show, such as objects that are replaced while lists hang and watches expire.
 //
-// [Run] carries a script out. It writes to the server past the proxy and records the results in the
+// [Run] executes a script. It writes to the server directly, not through the proxy, and records the results in the
 // [World]: each state that each object has had. The program under test, a [Subject], is a client
 // of the proxy. Package leases is the subject for informers of this module, and
 // package mirror is an example: a small controller.
