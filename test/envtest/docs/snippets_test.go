@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	upstream "k8s.io/client-go/dynamic/dynamicinformer"
@@ -141,6 +144,30 @@ func _(ctx context.Context, factory *dynamicinformer.Factory) error {
 	byKind, err := factory.AcquireGVK(ctx, kind, dynamicinformer.WithAllowAbsent()) // its CRD may come later
 	fmt.Println(byName.Resource().GVR, byKind.Status())
 
+	return err
+}
+
+// Widget is the type of the snippet.
+type Widget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (w *Widget) DeepCopyObject() runtime.Object {
+	return &Widget{TypeMeta: w.TypeMeta, ObjectMeta: *w.ObjectMeta.DeepCopy()}
+}
+
+func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource) (err error) {
+	defer func() { fmt.Println(err) }()
+
+	widgets, err := dynamicinformer.AcquireTyped[*Widget](ctx, factory, gvr) // a struct with TypeMeta and ObjectMeta, and DeepCopyObject
+	_, err = widgets.Informer().AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*Widget]{
+		AddFunc: func(w *Widget) { fmt.Println(w.Name) }, // read-only
+	})
+	all, err := widgets.Lister().List(labels.Everything()) // []*Widget
+
+	fmt.Println(all)
 	return err
 }
 
