@@ -15,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	fakediscovery "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/dynamic"
 	upstream "k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/dynamic/dynamiclister"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -212,6 +214,16 @@ func _(ctx context.Context, factory *dynamicinformer.Factory, handler cache.Reso
 
 // docs/migration.md
 
+func _(cfg *rest.Config) (err error) {
+	defer func() { fmt.Println(err) }()
+
+	factory, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithNamespace("team-a"), dynamicinformer.WithResync(time.Hour))
+	legacy := upstream.DynamicSharedInformerFactory(factory.DropIn()) // client-go's interface
+
+	fmt.Println(legacy)
+	return err
+}
+
 func _(informer cache.SharedIndexInformer, gvr schema.GroupVersionResource) {
 	theirs := dynamiclister.New(informer.GetIndexer(), gvr)
 
@@ -324,6 +336,16 @@ func _(factory *dynamicinformer.Factory) {
 }
 
 // docs/testing.md
+
+func _(client *dynamicfake.FakeDynamicClient) (err error) {
+	defer func() { fmt.Println(err) }()
+
+	resolver, err := discovery.NewFromDiscovery(&fakediscovery.FakeDiscovery{Fake: &client.Fake})
+	factory, err := dynamicinformer.New(client, dynamicinformer.WithDiscovery(resolver))
+
+	fmt.Println(factory)
+	return err
+}
 
 //nolint:errcheck // the docs leave errors to the reader
 func _(ctx context.Context) (err error) {
