@@ -157,7 +157,7 @@ type Widget struct {
 
 // DeepCopyObject implements runtime.Object.
 func (w *Widget) DeepCopyObject() runtime.Object {
-	return &Widget{TypeMeta: w.TypeMeta, ObjectMeta: *w.ObjectMeta.DeepCopy()}
+	return &Widget{TypeMeta: w.TypeMeta, ObjectMeta: *w.DeepCopy()}
 }
 
 func _(ctx context.Context, factory *dynamicinformer.Factory, gvr schema.GroupVersionResource) (err error) {
