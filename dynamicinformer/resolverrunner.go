@@ -65,7 +65,7 @@ func (r *resolverRunner) run(ctx context.Context) {
 		for errors.Is(r.resolver.Run(ctx), discovery.ErrRunning) && pause(ctx, runAgain) {
 		}
 	})
-	for event := range r.resolver.Subscribe(ctx) {
+	for event := range r.resolver.Subscribe(typefacts.WithInformers(ctx)) { // also if the run does not begin narrow
 		r.handle(event)
 	}
 	running.Wait()

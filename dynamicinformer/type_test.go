@@ -545,3 +545,31 @@ func TestType_LearnsItsCRDLater(t *testing.T) {
 		shutdown(t, f)
 	})
 }
+
+// The resolver of a factory that begins with more than four types asks about all types. Its informers learn their CRDs
+// later too.
+func TestType_ManyTypesLearnTheirCRDsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newCRDCluster()
+		cluster.hideCRDs(true)
+		f := cluster.factory(t)
+		for i := range 5 {
+			name := fmt.Sprint("ships", i)
+			cluster.define(name)
+			f.ForResource(kindOf(name))
+		}
+		f.Start(t.Context())
+		if err := f.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		cluster.hideCRDs(false)
+		time.Sleep(2 * time.Minute) // the interval of forbidden lists is a minute by now
+		for _, now := range f.Status() {
+			if got, want := string(now.Resource.CRDUID), cluster.has(now.GVR.Resource); got != want {
+				t.Errorf("%s: the UID is %q, and the CRD has %q", now.GVR.Resource, got, want)
+			}
+		}
+		shutdown(t, f)
+	})
+}

@@ -88,6 +88,7 @@ var ofDynamicinformer = []table{
 		{"Shutdown does not wait for the removal of handlers", "Factory.startLocked", drop("<-e.pending.Done()")},
 		{"Follow does not begin with the factory", "Factory.Start", drop("close(f.started)")},
 		{"the resolver does not run for Follow", "Factory.Start", drop("f.resolver.start(ctx, len(f.entries))")},
+		{"informers on many types do not learn their CRDs later", "resolverRunner.run", replace("typefacts.WithInformers(ctx)", "ctx")},
 		{"no user agent by default", "NewForConfig", replace("rest.DefaultKubernetesUserAgent()", `""`)},
 		{"a lease is released before its handlers have the deletions", "followedLease.Deletion", always("!waiting")},
 		{"Follow does not wait for the factory's start", "Factory.awaitStart", replace("case <-f.started:", "default:")},
