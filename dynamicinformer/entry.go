@@ -121,6 +121,7 @@ func (e *entry) endLocked() {
 // newEntry returns an entry that replaces old, which may be nil.
 func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	changed := &broadcast.Broadcaster{}
+	s.indexers = s.allIndexers() // users with another index by namespace conflict
 	e := &entry{
 		key: k, number: f.made.Add(1), settings: s, changed: changed,
 		done: make(chan struct{}), adding: map[string]chan struct{}{},
@@ -142,7 +143,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	cfg.Probed = e.state.Probed
 	e.metrics = f.options.identities.Relay(k.gvr)
 	e.informer = informer.New(informer.Config{
-		Source: cfg, LogError: e.state.LogError, LogPanic: e.state.LogPanic, Resync: s.resyncPeriod(), Indexers: s.allIndexers(), Unindexed: e.state,
+		Source: cfg, LogError: e.state.LogError, LogPanic: e.state.LogPanic, Resync: s.resyncPeriod(), Indexers: s.indexers, Unindexed: e.state,
 		Shard: s.shard, Refuse: func() error { return f.refuse(e) }, Lister: k.form.Lister, Transformed: client.Transformed, Packer: client.Packer, Packs: client.Packs, Metrics: e.metrics,
 	})
 	e.state.SetSource(e.informer.Source(), e.hasSynced)
@@ -151,9 +152,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	}
 	// These calls can't fail before the informer runs. Users may set other values until then.
 	_ = e.informer.SetTransform(s.transform)
-	if s.onError != nil {
-		_ = e.informer.SetWatchErrorHandlerWithContext(s.onError)
-	}
+	_ = e.informer.SetWatchErrorHandlerWithContext(s.onError)
 	return e
 }
 

@@ -149,6 +149,49 @@ func TestAcquire_IndexersReplaceTheOneByNamespace(t *testing.T) {
 	})
 }
 
+// The index by namespace that each informer has is like one of WithIndexers: leases with the same function share it, and
+// another function is a conflict.
+func TestAcquire_IndexByNamespaceIsCompared(t *testing.T) {
+	all := func(any) ([]string, error) { return []string{"all"}, nil }
+	byNamespace := dynamicinformer.WithIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	another := dynamicinformer.WithIndexers(cache.Indexers{cache.NamespaceIndex: all})
+	for name, first := range map[string]dynamicinformer.LeaseOption{
+		"without indexers": nil, "with another index": dynamicinformer.WithIndexers(cache.Indexers{"x": all}), "with that index": byNamespace,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLeases(t, func(in bubble) {
+				t, f := in.T, in.factory
+				acquire(t, f, widgets, first)
+				acquire(t, f, widgets, byNamespace)
+				if got := len(f.Status()); got != 1 {
+					t.Errorf("%d informers, want 1", got)
+				}
+				l, err := f.Acquire(t.Context(), widgets, another)
+				if conflict, is := errors.AsType[*dynamicinformer.ConflictError](err); !is || conflict.Option != "WithIndexers" {
+					t.Errorf("another function: %v, %v, want a conflict", l, err)
+				}
+			})
+		})
+	}
+}
+
+// A lease that has only the usual index by namespace may have created the informer.
+func TestForResource_HasTheFactorysIndexByNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := func(any) ([]string, error) { return []string{"all"}, nil }
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		f := newFactory(t, cluster, dynamicinformer.WithIndexers(cache.Indexers{cache.NamespaceIndex: all}))
+		acquire(t, f, widgets, dynamicinformer.WithIndexers(cache.Indexers{"x": all}))
+		informer := f.ForResource(widgets).Informer()
+		start(t.Context(), f)
+		if found, err := informer.GetIndexer().ByIndex(cache.NamespaceIndex, "all"); err != nil || len(found) != 1 {
+			t.Errorf("by the factory's index: %v, %v", found, err)
+		}
+		shutdown(t, f)
+	})
+}
+
 // ForResource gets its own informer if there is a lease with other options, and then always returns that
 // informer.
 func TestForResource_ReturnsTheSameInformerWithAnyLeases(t *testing.T) {

@@ -60,6 +60,7 @@ var ofDynamicinformer = []table{
 		{"the shutdown of a drop-in ends the wait of first lists", "Factory.close", before("f.removals.Close()", "f.lists.Close()")},
 		{"an informer without a factory has no state", "standalone", drop("cfg.Observer = state")},
 		{"leases with different functions share an index", "Factory.claim", never("differs != nil")},
+		{"leases with different functions share the index by namespace", "Factory.newEntry", after("e.state.SetSource(e.informer.Source(), e.hasSynced)", "if len(e.settings.indexers) == 1 { e.settings.indexers = nil }")},
 		{"an index that could not be added counts as added", "Factory.index", replace("err == nil", "true")},
 		{"ForResource returns an informer that a lease has created meanwhile", "Factory.pin", replace("conflict(&old.settings, &s) != nil", "made == nil && conflict(&old.settings, &s) != nil")},
 		{"a factory that is closing replaces informers by empty ones", "Factory.pin", never("closed(f.closing)")},
