@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
@@ -62,21 +64,12 @@ const runAgain = 5 * time.Second
 func (r *resolverRunner) run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() {
-		for errors.Is(r.resolver.Run(ctx), discovery.ErrRunning) && pause(ctx, runAgain) {
-		}
+		_ = wait.PollUntilContextCancel(ctx, runAgain, true, func(ctx context.Context) (ended bool, _ error) {
+			return !errors.Is(r.resolver.Run(ctx), discovery.ErrRunning), nil
+		})
 	})
 	for event := range r.resolver.Subscribe(typefacts.WithInformers(ctx)) { // also if the run does not begin narrow
 		r.handle(event)
 	}
 	running.Wait()
-}
-
-// pause waits for d. It reports false if ctx ends before that.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
