@@ -72,13 +72,12 @@ func (f *Factory) acquire(ctx context.Context, k key, opts []LeaseOption) (*Leas
 	return l, nil
 }
 
-// serves reports whether there is an entry under k for o whose type is served.
+// serves reports whether there is an entry that a lease with o can share, and whose type is served.
 func (f *Factory) serves(k key, o *leaseOptions) bool {
 	f.mu.Lock()
-	e := f.entries[k]
-	shared := e != nil && !e.ending() && conflict(&e.settings, &o.settings) == nil
+	e, differs := f.sharedLocked(k, o)
 	f.mu.Unlock()
-	if !shared {
+	if e == nil || differs != nil {
 		return false
 	}
 	now, _ := e.state.Availability().Current()
@@ -132,6 +131,10 @@ func (f *Factory) tryJoin(l *Lease, k key, o *leaseOptions, made *entry) (bool, 
 		return false, ErrShutDown
 	}
 	e, differs := f.sharedLocked(k, o)
+	if differs != nil && e.none() { // it lingers
+		f.forgetLocked(e)
+		e, differs = nil, nil
+	}
 	if differs != nil {
 		f.mu.Unlock()
 		return false, differs.conflictError(k.gvr)
@@ -153,26 +156,17 @@ func (f *Factory) tryJoin(l *Lease, k key, o *leaseOptions, made *entry) (bool, 
 	return true, nil
 }
 
-// sharedLocked returns the entry that a lease with o can share, or nil and, if there is one with other options, the
-// difference. It removes an entry that has no users and other options. The caller holds f.mu.
+// sharedLocked returns the entry that a lease under k with o can share: that of ForResource, or the one under k. If there is none, it returns
+// nil, or the entry under k and its difference from o. The caller holds f.mu.
 func (f *Factory) sharedLocked(k key, o *leaseOptions) (*entry, *difference) {
+	if e := f.ofForResourceLocked(k); e != nil && !e.ending() && conflict(&e.settings, &o.settings) == nil {
+		return e, nil
+	}
 	e := f.entries[k]
 	if e == nil || e.ending() {
 		return nil, nil
 	}
-	differs := conflict(&e.settings, &o.settings)
-	if differs == nil {
-		return e, nil
-	}
-	if e.none() { // it lingers
-		f.forgetLocked(e)
-		return nil, nil
-	}
-	k.separate = ofForResource
-	if own := f.entries[k]; own != nil && !own.ending() && o.versions == (discovery.VersionPolicy{}) && o.form == f.options.form && conflict(&own.settings, &o.settings) == nil {
-		return own, nil
-	}
-	return nil, differs
+	return e, conflict(&e.settings, &o.settings)
 }
 
 // leaseOptions are the values of the options of one lease.

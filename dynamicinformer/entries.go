@@ -34,6 +34,15 @@ func (k *key) compare(other *key) int {
 // ofForResource is the value of key.separate for an entry that ForResource has created beside an entry with other options.
 const ofForResource = ^uint64(0)
 
+// ofForResourceLocked returns the entry that ForResource has created beside the shared one under k, or nil. The caller holds f.mu.
+func (f *Factory) ofForResourceLocked(k key) *entry {
+	if k.separate != 0 {
+		return nil
+	}
+	k.separate = ofForResource
+	return f.entries[k]
+}
+
 // replace retires e, because a user has stopped its informer, so that another entry can replace it. It
 // removes lease l from e, if l is not nil. If the factory is closing, it has no effect and reports false.
 func (f *Factory) replace(e *entry, l *Lease) bool {

@@ -183,7 +183,7 @@ func (f *Factory) pin(gvr schema.GroupVersionResource, as form.Form) (e *entry, 
 	for {
 		k, s := key{gvr: gvr, form: as}, f.options.settings
 		f.mu.Lock()
-		old := f.entries[key{gvr: gvr, form: as, separate: ofForResource}]
+		old := f.ofForResourceLocked(k)
 		if old != nil {
 			k.separate = ofForResource
 		} else if old = f.entries[k]; old != nil && !old.pinned && conflict(&old.settings, &s) != nil {

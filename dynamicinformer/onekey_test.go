@@ -214,6 +214,37 @@ func TestForResource_ReturnsTheSameInformerWithAnyLeases(t *testing.T) {
 	})
 }
 
+// A lease shares ForResource's informer also if there is no lease with other options any more, or one that lingers.
+func TestAcquire_SharesWithForResourceBesideAReleasedLease(t *testing.T) {
+	for name, opts := range map[string][]dynamicinformer.LeaseOption{"released": nil, "lingering": {dynamicinformer.WithLinger(time.Hour)}} {
+		t.Run(name, func(t *testing.T) {
+			inLeases(t, func(in bubble) {
+				t, f := in.T, in.factory
+				red := acquire(t, f, widgets, append(opts, dynamicinformer.WithLabelSelector("color=red"))...)
+				first := f.ForResource(widgets).Informer()
+				red.Release()
+				synctest.Wait()
+				before := len(f.Status())
+				l := acquire(t, f, widgets)
+				if got := len(f.Status()); got != before {
+					t.Errorf("%d informers, want %d", got, before)
+				}
+				if !l.Status().Pinned {
+					t.Error("the lease does not have the informer of ForResource")
+				}
+				for _, other := range []dynamicinformer.LeaseOption{dynamicinformer.WithSeparateInformer(), dynamicinformer.WithLabelSelector("color=blue")} {
+					if acquire(t, f, widgets, other).Status().Pinned {
+						t.Error("a lease with other options has the informer of ForResource")
+					}
+				}
+				if f.ForResource(widgets).Informer() != first {
+					t.Error("ForResource returns another one")
+				}
+			})
+		})
+	}
+}
+
 func TestAcquire_OtherOptionsReplaceALingeringInformer(t *testing.T) {
 	inLeases(t, func(in bubble) {
 		t, cluster, f := in.T, in.cluster, in.factory
