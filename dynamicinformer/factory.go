@@ -182,6 +182,7 @@ func (f *Factory) pin(gvr schema.GroupVersionResource, as form.Form) (e *entry, 
 	var made, replaced *entry
 	for {
 		k, s := key{gvr: gvr, form: as}, f.options.settings
+		s.packed = s.packed && as == form.Form(form.Unstructured{}) // other forms ignore it
 		f.mu.Lock()
 		old := f.ofForResourceLocked(k)
 		if old != nil {

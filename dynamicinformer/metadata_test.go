@@ -212,6 +212,22 @@ func TestObjectOrMetadata_TypedWhereKnownElseMetadata(t *testing.T) {
 	})
 }
 
+// The packed cache of the factory's options is for unstructured objects, and no difference of informers on metadata.
+func TestObjectOrMetadata_SharesWithLeasesInSpiteOfPackedCaches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFactory(t, fakecluster.New(widgetType), dynamicinformer.WithPackedCache(), dynamicinformer.WithMetadataClient(newMetadataClient(t)))
+		acquire(t, f, widgets, dynamicinformer.WithMetadataOnly())
+		both := dynamicinformer.ObjectOrMetadata(informers.NewSharedInformerFactory(kubefake.NewClientset(), 0), f)
+		if _, err := both.ForResource(widgets); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(f.Status()); got != 1 {
+			t.Errorf("%d informers, want 1", got)
+		}
+		shutdown(t, f)
+	})
+}
+
 func TestObjectOrMetadata_NeedsAMetadataClient(t *testing.T) {
 	f, err := dynamicinformer.New(fakecluster.New(widgetType))
 	if err != nil {

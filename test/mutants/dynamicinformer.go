@@ -66,6 +66,7 @@ var ofDynamicinformer = []table{
 		{"leases with different functions share the index by namespace", "Factory.newEntry", after("e.state.SetSource(e.informer.Source(), e.hasSynced)", "if len(e.settings.indexers) == 1 { e.settings.indexers = nil }")},
 		{"an index that could not be added counts as added", "Factory.index", replace("err == nil", "true")},
 		{"ForResource returns an informer that a lease has created meanwhile", "Factory.pin", replace("conflict(&old.settings, &s) != nil", "made == nil && conflict(&old.settings, &s) != nil")},
+		{"ForResource does not share metadata in a factory with packed caches", "Factory.pin", drop("s.packed = s.packed && as == form.Form(form.Unstructured{})")},
 		{"a factory that is closing replaces informers by empty ones", "Factory.pin", never("closed(f.closing)")},
 		{"an informer that is requested after Shutdown runs", "Factory.putLocked", drop("e.endLocked()")},
 		{"a released informer is returned again", "Factory.dropLocked", drop("delete(f.entries, e.key)")},
