@@ -41,7 +41,7 @@ func (f *Factory) acquire(ctx context.Context, k key, opts []LeaseOption) (*Leas
 	if o.separate {
 		k.separate = f.singles.Add(1)
 	}
-	l := &Lease{factory: f, handlers: handlers.NewGroup(o.name, o.handlers)}
+	l := &Lease{factory: f}
 	if !f.serves(k, &o) {
 		res, err := f.validate(ctx, &k, &o)
 		if err = cmp.Or(err, optionError(form.Fits(k.form, res))); err != nil {
@@ -112,6 +112,7 @@ func (f *Factory) resolve(ctx context.Context, k *key, verbs ...string) (discove
 
 // join makes l a lease on the entry under k. If there is none, it creates one.
 func (f *Factory) join(l *Lease, k key, o *leaseOptions) error {
+	l.handlers = handlers.NewGroup(o.name, o.handlers) // the entry of an earlier call may have ended, and closed the group
 	if joined, err := f.tryJoin(l, k, o, nil); joined || err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ var ofDynamicinformer = []table{
 	{"dynamicinformer", "dynamicinformer", []mutant{
 		{"conflicting options of leases are accepted", "Factory.sharedLocked", replace("return e, conflict(&e.settings, &o.settings)", "return e, nil")},
 		{"a lease does not share with ForResource beside a lease that has gone", "Factory.sharedLocked", replace("f.ofForResourceLocked(k)", "f.entries[k]")},
+		{"Acquire returns a lease that is done if the informer ends meanwhile", "Factory.join", replace("l.handlers = handlers.NewGroup(o.name, o.handlers)", "if l.handlers == nil { l.handlers = handlers.NewGroup(o.name, o.handlers) }")},
 		{"a separate informer is that of ForResource", "Factory.ofForResourceLocked", never("k.separate != 0")},
 		{"an informer that lingers with other options is a conflict", "Factory.tryJoin", never("differs != nil && e.none()")},
 		{"metadata and whole objects share an informer", "Factory.acquire", replace("k.versions, k.form = o.versions, o.form", "k.versions, k.form = o.versions, f.options.form")},
