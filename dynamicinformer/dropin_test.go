@@ -2,8 +2,10 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -221,6 +223,27 @@ func TestNewFilteredDynamicInformer_GetsItsFirstIndexLater(t *testing.T) {
 	}
 	if got := len(informer.GetIndexer().GetIndexers()); got != 1 {
 		t.Errorf("%d indexers, want 1", got)
+	}
+}
+
+// The store of client-go writes to its map of index functions, which must not be one that others read.
+func TestNewFilteredDynamicInformer_AddIndexersConcurrently(t *testing.T) {
+	none := func(any) ([]string, error) { return nil, nil }
+	for range 50 {
+		own := cache.Indexers{"own": none}
+		informer := dynamicinformer.NewFilteredDynamicInformer(fakecluster.New(widgetType), widgets, "", 0, own, nil).Informer()
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				if err := informer.AddIndexers(cache.Indexers{fmt.Sprint(i): none}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if got := len(informer.GetIndexer().GetIndexers()); got != 5 || len(own) != 1 {
+			t.Fatalf("%d indexers, want 5; the caller's map has %d, want 1", got, len(own))
+		}
 	}
 }
 

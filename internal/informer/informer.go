@@ -88,7 +88,7 @@ var _ informers.GenericInformer = (*Informer)(nil)
 // informer is nil: with a kind, the reflector would drop objects of another kind and only log them.
 func New(cfg Config) *Informer {
 	gvr := cfg.Source.GVR
-	if cfg.Indexers == nil { // client-go's AddIndexers writes to the map
+	if cfg.Indexers == nil { // AddIndexers adds to a clone of the map
 		cfg.Indexers = cache.Indexers{}
 	}
 	errorHandlers := &errorHandlers{usual: cfg.LogError, resource: gvr.String()}

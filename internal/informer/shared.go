@@ -254,11 +254,8 @@ func CheckIndexers(indexers cache.Indexers) error {
 
 // guard wraps indexers, so that their functions may fail or panic for an object. client-go's store
 // would panic and end the process. Instead, the object is left out of that index, and the failure is
-// reported.
+// reported. The map is always a new one, because client-go's store writes to it.
 func (i *Informer) guard(indexers cache.Indexers) cache.Indexers {
-	if i.unindexed == nil && i.packing == nil {
-		return indexers
-	}
 	guarded := make(cache.Indexers, len(indexers))
 	for name, function := range indexers {
 		guarded[name] = i.guardIndex(name, function)

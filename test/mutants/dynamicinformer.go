@@ -206,6 +206,7 @@ var ofDynamicinformer = []table{
 		{"index functions that are added through the indexer may end the process", "readIndexer.AddIndexers", replace(
 			"r.informer.AddIndexers(indexers)", "r.Indexer.AddIndexers(indexers)")},
 		{"an index that is added later has no function", "Informer.AddIndexers", drop("i.unguarded = all")},
+		{"client-go's store writes to the map of a user's index functions", "Informer.guard", replace("make(cache.Indexers, len(indexers))", "indexers")},
 		{"new indexers are written to the user's map", "Informer.AddIndexers", replace("maps.Clone(i.unguarded)", "i.unguarded")},
 		{"a user may write to the informer's indexers", "readIndexer.GetIndexers", replace("maps.Clone(r.informer.unguarded)", "r.informer.unguarded")},
 		{"a failure of Index appears in the status", "Informer.GetIndexer", always("i.unindexed == nil && i.packing == nil")},
