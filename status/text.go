@@ -158,7 +158,7 @@ func (i Informer) Notes() string {
 	if i.PollPeriod > 0 {
 		notes = append(notes, "listed every "+i.pollPeriod())
 	}
-	if i.resolved() && i.Resource.Terminating {
+	if i.resolved() && i.Resource.Terminating && i.Evidence.Kind != discovery.CRDDeleted {
 		notes = append(notes, "its CRD is being deleted")
 	}
 	if i.Flushing {

@@ -14,6 +14,7 @@ import (
 // A program may print a status, such as one of Lease.Watch.
 func TestInformer_StringIsOneLineForPeople(t *testing.T) {
 	crd := discovery.Evidence{Kind: discovery.CRDDeleted, CRDUID: "1"}
+	terminating := discovery.Resource{GVR: gvr, GVK: gvr.GroupVersion().WithKind("Widget"), Terminating: true}
 	for _, tc := range []struct {
 		i    status.Informer
 		want string
@@ -26,6 +27,14 @@ func TestInformer_StringIsOneLineForPeople(t *testing.T) {
 		{
 			status.Informer{State: status.StateNotServed, Reason: status.ReasonNotFound, Evidence: crd},
 			"widgets.v1.example.com: NotServed (NotFound): its CustomResourceDefinition (UID 1) was deleted",
+		},
+		{
+			status.Informer{State: status.StateNotServed, Reason: status.ReasonNotFound, Resource: terminating, Evidence: crd},
+			"widgets.v1.example.com: NotServed (NotFound): its CustomResourceDefinition (UID 1) was deleted",
+		},
+		{
+			status.Informer{State: status.StateNotServed, Reason: status.ReasonNotFound, Resource: terminating, Evidence: discovery.Evidence{Kind: discovery.NotListed}},
+			"widgets.v1.example.com (its CRD is being deleted): NotServed (NotFound): discovery no longer lists it",
 		},
 		{
 			status.Informer{State: status.StateDegraded, Reason: status.ReasonUnavailable, Namespace: "ns", Verb: "list", Err: errors.New("no"), Attempts: 2},

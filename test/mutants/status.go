@@ -21,6 +21,7 @@ var ofStatus = []table{
 		{"the text of a status has the problem of a stopped informer twice", "Informer.String", always(`i.State != StateStopped`)},
 		{"the text of a status does not say what to do", "Informer.String", never(`advice != ""`)},
 		{"an answer of discovery is described as its failure", "Explanation.served", always("errors.Is(i.Err, discovery.ErrInconclusive)")},
+		{"a CRD that was deleted is being deleted", "Informer.Notes", always("i.Evidence.Kind != discovery.CRDDeleted")},
 		{"there is no advice on objects that can't be decoded", "Informer.Advice", never("i.FailedObjects > 0")},
 		{"an explanation names all objects that are left out", "Quarantine.sentences", replace("min(len(q.Objects), namedObjects)", "len(q.Objects)")},
 		{"an explanation does not count further objects that are left out", "Quarantine.sentences", always("more == 0")},
