@@ -94,8 +94,8 @@ func (s *resumableWatch) probed(t Type, gone bool) {
 	s.cfg.Observer.Completed()
 }
 
-// overlapFor is how long after the beginning of another type a failure of its first list ends no objects of the type before. Some may be of the new
-// type: an API server sends them to the watches of the type before, until it ends these.
+// overlapFor is how long after the beginning of another type a failure of its first list ends no objects of the previous type. Some may be of the new
+// type: an API server sends them to the watches of the previous type, until it ends these.
 const overlapFor = 10 * time.Second
 
 // endPrevious is called when the first list of t must wait or has failed: it deletes the objects of the previous generation, and reports
@@ -157,9 +157,6 @@ func (s *resumableWatch) unlisted(ctx context.Context, t Type, err error) bool {
 		return ctx.Err() == nil
 	}
 	s.failed(ctx, t, &ListError{Err: err})
-	if !s.changed(t, err) && time.Since(t.Since) >= overlapFor && !s.endPrevious(ctx, t) {
-		return false
-	}
 	return ctx.Err() == nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/gvrkit/gvrkit/internal/budget"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
@@ -473,6 +475,38 @@ func TestFlips_AFailedFirstListEndsNoObjectsAtOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.expect("after a minute without a list", "delete a red", "delete b red")
 	})
+}
+
+// The objects of a type that was replaced do not stay as long as its first list waits after an early failure.
+func TestFlips_ALongPauseBeforeTheFirstListEndsTheObjects(t *testing.T) {
+	for name, tt := range map[string]struct {
+		modify  func(*source.Config)
+		failure error
+	}{
+		"the server requests a pause": {func(*source.Config) {}, apierrors.NewTooManyRequests("busy", 3600)},
+		"there is no room":            {func(cfg *source.Config) { cfg.Budget = budget.New(100_000) }, nil},
+	} {
+		for scope, modify := range scopes {
+			t.Run(name+", "+scope, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newTestInformer(t, func(cfg *source.Config) { modify(cfg); tt.modify(cfg) }, "a", "b")
+					w.cluster.Serve(widgetType)
+					create(t, w.cluster, "ns", "large", strings.Repeat("x", 200_000))
+					if tt.failure != nil {
+						w.cluster.Intercept(failing("list", tt.failure, 0))
+					}
+					now, _ := w.available.Current()
+					now.Generation++
+					now.Since = time.Now()
+					w.available.Set(now)
+					time.Sleep(9 * time.Second)
+					w.expect("at first")
+					time.Sleep(2 * time.Second)
+					w.expect("after the overlap", "delete a red", "delete b red")
+				})
+			})
+		}
+	}
 }
 
 // What was known of a namespace that has left a set does not count when it is back.

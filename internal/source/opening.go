@@ -67,5 +67,21 @@ func (s *resumableWatch) ready(ctx context.Context, t Type, changed <-chan struc
 	case s.isUnnamed(t) && !s.endPrevious(ctx, t): // the names may take long
 		return false
 	}
+	return s.pauseBeforeList(ctx, t, n)
+}
+
+// pauseBeforeList is pause before a list of t. If the first list has failed, and the pause is longer than the overlap with the previous
+// generation, the objects of that one end meanwhile.
+func (s *resumableWatch) pauseBeforeList(ctx context.Context, t Type, n news) bool {
+	if s.pace.last > 0 && s.replaced(t) && !s.isUnnamed(t) {
+		overlap, cancel := context.WithDeadline(ctx, t.Since.Add(overlapFor))
+		defer cancel()
+		if s.pause(overlap, &s.pace, t, n) {
+			return true
+		}
+		if overlap.Err() == nil || !s.endPrevious(ctx, t) { // there is news, or ctx has ended
+			return false
+		}
+	}
 	return s.pause(ctx, &s.pace, t, n)
 }

@@ -138,7 +138,7 @@ var ofSource = []table{
 		{"a deleted type keeps its objects", "resumableWatch.flush", drop("if !s.delete(ctx, s.known.keys(), nil) { return false }")},
 		{"KeepCache keeps nothing", "resumableWatch.settle", drop("s.cfg.KeepCache")},
 		{"another generation is taken for a change", "resumableWatch.replaced", never("of.Generation != t.Generation")},
-		{"a failed list ends what a watch has sent of the next type", "resumableWatch.unlisted", always("time.Since(t.Since) >= overlapFor")},
+		{"a failed list ends what a watch has sent of the next type", "resumableWatch.pauseBeforeList", replace("t.Since.Add(overlapFor)", "t.Since")},
 		{"without UIDs, objects of two generations are taken for the same", "resumableWatch.missingIn", never(`id.uid == ""`)},
 		{"a recreated object in a list is an update", "resumableWatch.missingIn", never("!id.same(item.identity)")},
 		{"a list of another type is accepted", "resumableWatch.confirmed", always("s.remains(ctx, t)")},
@@ -209,8 +209,10 @@ var ofSource = []table{
 		{"a list that has ended keeps its turn", "gate.list", drop("defer turn.leave()")},
 		{"objects of a type that was replaced stay while the next list waits", "resumableWatch.relist", replace(
 			"turn.waits() && !s.endPrevious(ctx, t)", "false")},
-		{"objects of a type that was replaced stay after a list that fails", "resumableWatch.unlisted", replace(
-			"!s.changed(t, err) && time.Since(t.Since) >= overlapFor && !s.endPrevious(ctx, t)", "false")},
+		{"objects of a type that was replaced stay after a list that fails", "resumableWatch.pauseBeforeList", never(
+			"s.pace.last > 0 && s.replaced(t) && !s.isUnnamed(t)")},
+		{"objects of a type that was replaced stay as long as the pause after a list that fails soon", "resumableWatch.pauseBeforeList", replace(
+			"s.pause(overlap, &s.pace, t, n)", "overlap.Err() == nil && s.pause(ctx, &s.pace, t, n)")},
 		{"objects of a type that was replaced stay while the names of its namespaces are not known", "resumableWatch.ready", never(
 			"s.isUnnamed(t) && !s.endPrevious(ctx, t)")},
 		{"a set without names, and a pause, have a turn", "gate.ListWithContext", all(replace("g.joinQueue(t)", "joined"), before(
