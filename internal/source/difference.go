@@ -136,7 +136,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 	kept := s.known.filledWith(t)
 	s.known.completed(content.version, t)
 	s.known.settled(content, kept)
-	s.known.locate(content.positions, kept, rewritten)
+	s.known.locate(content.positions, kept)
 	s.known.hold(content.response)
 	s.requested = content.view
 	if content.positions != nil {
@@ -235,9 +235,30 @@ func (k *known) keysNotListed(content listed) map[string]bool {
 	return found
 }
 
+// distrust forgets the states of the objects that stay although content does not have them: those of namespaces that could not be listed, and
+// those that are left out. They may be in another API version, or of a server that has gone back: the next list that has them sends them again,
+// also with equal versions.
+func (k *known) distrust(content listed) {
+	keys := k.keysNotListed(content)
+	for own := range content.rejected.objects {
+		keys[k.keyOf(own)] = true
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for key := range keys {
+		if id, there := k.objects.get(key); there {
+			id.version, id.hash = "", 0
+			k.objects.put(key, id)
+		}
+	}
+}
+
 // give sends the objects that the reflector does not have, or has in another state or, if rewritten is true, in another API
 // version. They move from arrivals, which may be nil, to the cache.
 func (s *resumableWatch) give(content listed, rewritten bool, arrivals []*arrivals) bool {
+	if rewritten || content.rewound {
+		s.known.distrust(content)
+	}
 	for _, key := range content.byVersion() {
 		item := content.items[key]
 		event := watch.Event{Type: watch.Added, Object: item.object}

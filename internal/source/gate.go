@@ -222,7 +222,7 @@ func (g *gate) keep(r *response, t Type) (runtime.Object, error) {
 
 // placed records what the first list of the reflector is of.
 func (g *gate) placed(r *response) {
-	g.known.locate(r.positions, false, false)
+	g.known.locate(r.positions, false)
 	g.known.hold(r)
 }
 

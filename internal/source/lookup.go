@@ -57,7 +57,7 @@ func (l lookUp) has(key string, known *known) bool {
 		return false
 	}
 	stored := identityOf(obj)
-	return stored.equals(id) || stored.version == "" // a transform may have removed the version
+	return stored.equals(id) || stored.version == "" || id.version == "" // a transform may have removed the version, or it is not known any more
 }
 
 // repeatedLocked records an event of the object under key. The caller holds mu, and has not set the version of the event yet.

@@ -17,7 +17,6 @@ type position struct {
 	version string // a watch starts there; if it can't, the namespace must be listed
 	listed  bool   // the reflector has a whole list
 	kept    bool   // the objects are of an earlier list, since the last one of all namespaces lacks this one
-	former  bool   // the objects are in another API version than those of other namespaces: a list replaces all of them
 	storing *storing
 }
 
@@ -37,14 +36,14 @@ func (before position) after() *storing {
 
 // locate sets the positions after a list of all namespaces. Those that could not be listed have an empty one. Kept says
 // that the reflector keeps their objects: it had a whole list of this generation, of namespaces with positions or of all at
-// once. Rewritten says that the list is in another API version.
-func (k *known) locate(positions map[string]position, kept, rewritten bool) {
+// once.
+func (k *known) locate(positions map[string]position, kept bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for name, now := range positions {
 		before := k.positions[name]
 		if !now.listed && kept && (before.listed || k.hasAllLocked(name)) {
-			now = position{listed: true, kept: true, former: rewritten || before.former}
+			now = position{listed: true, kept: true}
 		}
 		now.storing = before.after()
 		positions[name] = now
@@ -123,13 +122,6 @@ func (k *known) versionIn(namespace string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.positions[namespace].version
-}
-
-// formerIn reports whether the reflector may have objects of namespace in another API version.
-func (k *known) formerIn(namespace string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.positions[namespace].former
 }
 
 // versionFor returns the version up to which the reflector has everything of the namespace of key.

@@ -290,6 +290,13 @@ func (c anyVersion) Watch(ctx context.Context, _ schema.GroupVersionResource, na
 	return c.Client.Watch(ctx, widgets, namespace, opts)
 }
 
+// nextVersion changes the type to version v2.
+func (s *testSet) nextVersion() {
+	now, _ := s.available.Current()
+	now.GVR.Version = "v2"
+	s.available.Set(now)
+}
+
 // checkVersions compares the keys and the versions of the objects in the store.
 func (s *testSet) checkVersions(when string, want ...string) {
 	s.t.Helper()
@@ -320,5 +327,71 @@ func TestNamespaces_OneIsForbiddenWhileTheVersionChanges(t *testing.T) {
 		s.cluster.Intercept(nil)
 		time.Sleep(36 * time.Second)
 		s.checkVersions("allowed:", "m/a v2", "m/b v2", "n/a v2", "n/b v2")
+	})
+}
+
+// polledSet returns a testSet on a type that can't be watched, with a period of a minute.
+func polledSet(t *testing.T, modify func(*source.Config), names ...string) *testSet {
+	t.Helper()
+	return newTestSet(t, func(cfg *source.Config) {
+		now, _ := cfg.Availability.Current()
+		now.Unwatchable = true
+		cfg.Availability.Set(now)
+		cfg.Polling = time.Minute
+		if modify != nil {
+			modify(cfg)
+		}
+	}, nil, names...)
+}
+
+// Also the next list of all namespaces changes the objects of a namespace that could not be listed.
+func TestNamespaces_OneFailsInThePollOfAnotherVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := polledSet(t, func(cfg *source.Config) { cfg.Client = anyVersion{cfg.Client} }, "m", "n")
+		refuse(s.cluster, errors.New("down"))
+		s.nextVersion()
+		time.Sleep(3 * time.Minute)
+		s.checkVersions("failing:", "m/a v2", "m/b v2", "n/a v1", "n/b v1")
+		s.cluster.Intercept(nil)
+		time.Sleep(67 * time.Second)
+		s.checkVersions("listed:", "m/a v2", "m/b v2", "n/a v2", "n/b v2")
+	})
+}
+
+func TestNamespaces_OneIsForbiddenUntilTheTypeIsUnsettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, func(cfg *source.Config) { cfg.Client = anyVersion{cfg.Client} }, nil, "m", "n")
+		refuse(s.cluster, errForbidden)
+		s.nextVersion()
+		time.Sleep(2 * time.Second)
+		s.checkVersions("forbidden:", "m/a v2", "m/b v2", "n/a v1", "n/b v1")
+		s.cluster.Intercept(nil)
+		now, _ := s.available.Current()
+		now.Unsettled = true
+		s.available.Set(now)
+		time.Sleep(time.Minute)
+		s.checkVersions("allowed:", "m/a v2", "m/b v2", "n/a v2", "n/b v2")
+	})
+}
+
+// An object of a namespace that can't be listed after a restore may have another state with the same version.
+func TestNamespaces_OneFailsInThePollAfterARestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := polledSet(t, nil, "m", "n")
+		backup := s.cluster.Backup()
+		s.setColorIn("n", "blue")
+		for _, color := range []string{"blue", "red", "blue"} {
+			s.setColorIn("m", color)
+		}
+		time.Sleep(67 * time.Second)
+		s.expect("before", "update a red to a blue", "update a red to a blue")
+		s.cluster.Restore(backup)
+		s.setColorIn("n", "green") // with the version of the lost state
+		refuse(s.cluster, errors.New("down"))
+		time.Sleep(67 * time.Second)
+		s.expect("without n", "update a blue to a red")
+		s.cluster.Intercept(nil)
+		time.Sleep(67 * time.Second)
+		s.expect("with n", "update b red to b red", "update a blue to a green")
 	})
 }

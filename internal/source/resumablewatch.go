@@ -222,7 +222,7 @@ func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool 
 		p.again.Store(false)
 		p.send = p.counted
 		p.known.completed(p.known.upTo(), p.of)
-		p.known.locate(nil, false, false)
+		p.known.locate(nil, false)
 		p.known.hold(&response{view: p.requests.view})
 		p.account.Update()
 		p.cfg.Observer.Completed()

@@ -697,7 +697,7 @@ func (s *resumableWatch) passNamespace(ctx context.Context, p *part, content lis
 	if p.list != nil {
 		limited = p.list.arrivals
 	}
-	if !s.delete(ctx, missing, left) || !s.give(content, s.known.formerIn(p.namespace), limited) {
+	if !s.delete(ctx, missing, left) || !s.give(content, false, limited) {
 		return false
 	}
 	if p.removed {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +24,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -318,5 +320,42 @@ func TestTransform_KeyOfAnObjectChanges(t *testing.T) {
 		if diff := cmp.Diff([]string{"ns/red-y"}, w.keys()); diff != "" {
 			t.Errorf("keys (-want +got):\n%s", diff)
 		}
+	})
+}
+
+// An object for which the transform fails when the type changes to another version is changed later.
+func TestTransform_FailsWhileTheVersionChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, available, fails := fakecluster.New(widgetType), newAvailability(source.Served), atomic.Bool{}
+		create(t, cluster, "ns", "a", "red")
+		s := source.New(source.Config{Client: anyVersion{source.Unstructured(cluster)}, GVR: widgets, Availability: available})
+		if err := s.SetTransform(func(obj any) (any, error) {
+			if fails.Load() {
+				return nil, errors.New("bad")
+			}
+			return obj, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w := runSource(t, s)
+		defer w.stop()
+		check := func(when, version string, rejected int) {
+			t.Helper()
+			obj, _, _ := w.GetStore().GetByKey("ns/a")
+			if got, left := obj.(*unstructured.Unstructured).GroupVersionKind().Version, s.State().Rejected.Count; got != version || left != rejected {
+				t.Errorf("%s version %s, %d rejected, want %s, %d", when, got, left, version, rejected)
+			}
+		}
+		fails.Store(true)
+		now, _ := available.Current()
+		now.GVR.Version = "v2"
+		available.Set(now)
+		time.Sleep(time.Second)
+		check("failing:", "v1", 1)
+		fails.Store(false)
+		now.Unsettled = true
+		available.Set(now)
+		time.Sleep(time.Second)
+		check("then:", "v2", 0)
 	})
 }

@@ -38,7 +38,7 @@ func TestKnown_NamespacesAreListedWhenTheirPositionsAreKnown(t *testing.T) {
 			if k.completed("1", Type{}); lists(&k) {
 				t.Error("a namespace is listed before its position is known")
 			}
-			if k.locate(positions, false, false); !lists(&k) {
+			if k.locate(positions, false); !lists(&k) {
 				t.Error("a namespace is not listed")
 			}
 			if k.outdated(); positions == nil && lists(&k) {

@@ -144,7 +144,9 @@ var ofSource = []table{
 		{"a list of another type is accepted", "resumableWatch.confirmed", always("s.remains(ctx, t)")},
 		{"an unchanged object is sent as an update", "resumableWatch.give", never("!rewritten && item.equals(id) && id.isKnownState()")},
 		{"objects stay in the old version of their type", "resumableWatch.relist", never("of.GVR != t.GVR")},
-		{"objects of a namespace that could not be listed stay in the old version of their type", "known.locate", drop("former: rewritten || before.former")},
+		{"objects of a namespace that could not be listed stay in the old version of their type", "resumableWatch.give", replace("rewritten || content.rewound", "content.rewound")},
+		{"objects of a namespace that could not be listed stay in the state before a restore", "resumableWatch.give", replace("rewritten || content.rewound", "rewritten")},
+		{"objects that are left out stay in the old version of their type", "known.distrust", drop("keys[k.keyOf(own)] = true")},
 		{"a list does not end with a bookmark", "resumableWatch.relist", never("!s.send(bookmark(s.cfg.Client, content.version, t))")},
 		{"no probe is sent for a missing type", "resumableWatch.probe", replace(
 			"apierrors.IsNotFound(err)", "(apierrors.IsNotFound(err) || err != nil)")},
