@@ -509,6 +509,32 @@ func TestFlips_ALongPauseBeforeTheFirstListEndsTheObjects(t *testing.T) {
 	}
 }
 
+// The watch of a server without versions can't continue when the type was missing for a moment: a list follows.
+func TestFlips_AServerWithoutVersionsIsListedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var deleted atomic.Bool
+		client := &script{list: func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{}
+			if !deleted.Load() {
+				list.Items = append(list.Items, *newObject("a"))
+				list.Items[0].SetResourceVersion("")
+			}
+			return list, nil
+		}}
+		available := newAvailability(source.Served)
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Availability: available})
+		<-startList(t.Context(), s)
+		w := openWatch(t, gateOf(s), metav1.ListOptions{})
+		synctest.Wait()
+		set(available, source.Missing)
+		deleted.Store(true)
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff([]string{"DELETED a", "BOOKMARK "}, seen(w)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // What was known of a namespace that has left a set does not count when it is back.
 func TestFlips_APauseEndsWithItsNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -116,8 +116,10 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 		if !t.follows(now) {
 			if stream.initial { // the reflector has nothing yet
 				p.take(ctx, errorEvent(errReplaced), true)
+				return false
 			}
-			return !stream.initial && ctx.Err() == nil
+			s.endVersionless()
+			return ctx.Err() == nil
 		}
 		if ending == unchecked && s.isRewound(ctx, t) {
 			return true

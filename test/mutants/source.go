@@ -132,6 +132,7 @@ var ofSource = []table{
 		{"a response that is not a list is read as an empty list", "unstructuredClient.List", always(`strings.HasSuffix(kind, "List")`)},
 		{"a list that replaces a watch counts as a failure of the watch", "resumableWatch.content", drop("from = from.unreported()")},
 		{"early objects of a new type are deleted", "resumableWatch.settle", never("replaced && t.Serving == Served")},
+		{"a watch without versions goes on after the type was missing", "resumableWatch.forward", within("!t.follows(now)", drop("s.endVersionless()"))},
 		{"a held type's watch is ended", "Type.follows", never("now.Serving == Held")},
 		{"lists are of all namespaces", "client.ListWithContext", replace("c.namespace", `""`)},
 		{"watches are of all namespaces", "client.WatchWithContext", replace("c.namespace", `""`)},
