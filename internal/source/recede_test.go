@@ -241,3 +241,24 @@ func TestRewind_AnotherGenerationBeginsWithoutDisorder(t *testing.T) {
 		}
 	})
 }
+
+// A tweak makes watches begin at an earlier version than the list: their first events say nothing about the server.
+func TestRewind_WatchesThatATweakMakesOlder(t *testing.T) {
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTestInformer(t, func(cfg *source.Config) {
+					scope(cfg)
+					cfg.NoWatchList = true
+					cfg.Tweak = func(opts *metav1.ListOptions) {
+						if opts.TimeoutSeconds != nil { // of a watch
+							opts.ResourceVersion = "0"
+						}
+					}
+				}, "a", "b", "c")
+				time.Sleep(4 * time.Minute)
+				w.checkLists("then", 0, 1)
+			})
+		})
+	}
+}

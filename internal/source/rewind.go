@@ -57,7 +57,7 @@ type comparison struct {
 	// doubtful says that the server could not be reached, or has ended a watch early, and nothing has shown its version since.
 	doubtful  bool
 	pause     time.Duration    // before the last comparison, if it and all since a version was shown have failed
-	elsewhere bool             // as in the stream
+	elsewhere bool             // events may be of earlier versions, or have been compared before
 	timer     *time.Timer      // nil: none runs
 	due       <-chan time.Time // has a value when it is time for the comparison; nil: there is none
 }
@@ -67,7 +67,7 @@ var atOnce = func() chan time.Time { c := make(chan time.Time); close(c); return
 
 // begin is called when stream was just opened.
 func (c *comparison) begin(stream *stream) {
-	c.elsewhere = stream.elsewhere
+	c.elsewhere = stream.elsewhere || stream.isMerged // each child of a set has compared its events
 	c.doubtful = c.doubtful || stream.interrupted
 	switch {
 	case stream.initial, stream.isMerged: // its version is that of the server; each namespace of a set has its own

@@ -83,7 +83,7 @@ var ofSource = []table{
 		{"each end of a short watch is a failure", "requests.endedSoon", replace("pace.last > brief", "pace.last >= 0")},
 		{"rewind: a comparison that has failed is repeated late", "comparison.again", replace("min(max(checkAgain, 2*c.pause), checkAtMost)", "checkAtMost")},
 		{"rewind: a comparison that has failed is repeated each second", "comparison.again", replace("min(max(checkAgain, 2*c.pause), checkAtMost)", "checkAgain")},
-		{"rewind: the pauses of comparisons begin anew with each watch", "comparison.begin", replace("c.elsewhere = stream.elsewhere", "c.elsewhere, c.pause = stream.elsewhere, 0")},
+		{"rewind: the pauses of comparisons begin anew with each watch", "comparison.begin", replace("c.elsewhere = stream.elsewhere || stream.isMerged", "c.elsewhere, c.pause = stream.elsewhere, 0")},
 		{"rewind: there is no comparison after an outage", "comparison.begin", replace("c.doubtful = c.doubtful || stream.interrupted", "c.doubtful = false")},
 		{"rewind: an outage of a set's namespace is not noticed", "child.failed", drop("c.comparison.doubtful = c.comparison.doubtful || unreachable(err)")},
 		{"rewind: an outage is not noticed", "resumableWatch.failed", drop("s.comparison.doubtful = s.comparison.doubtful || unreachable(err)")},
@@ -117,6 +117,7 @@ var ofSource = []table{
 		{"rewind: no list follows an event of a server that is behind", "known.recede", drop("k.receded, k.current = true, false")},
 		{"rewind: each event of a server without order costs a list", "known.isOrdered", always("k.disorders < maxDisorders")},
 		{"rewind: client-go's fake clients are held to the order of versions", "gate.recedes", replace("!g.cfg.Client.IsWatchListSemanticsUnSupported()", "true")},
+		{"rewind: a set compares events that a tweak has made older", "comparison.begin", replace("stream.elsewhere || stream.isMerged", "stream.elsewhere")},
 		{"rewind: a whole list does not end the doubt after an outage", "resumableWatch.relist", drop("s.comparison.shown()")},
 	}},
 	{"internal/source", "internal/source", []mutant{
