@@ -506,12 +506,12 @@ func RandomFault(r *rand.Rand, name, typ string) Op {
 
 // permission revokes or grants a permission. Often, objects change before it is granted again.
 func (g *generator) permission() {
-	typ, namespace := g.typ(), pick(g, "", "a", "a", "b")
+	typ, namespace, verb := g.typ(), pick(g, "", "a", "a", "b"), g.sometimes(2, pick(g, "list", "watch"))
 	if g.IntN(3) == 0 {
 		g.add(Allow, []string{typ}, "namespace", namespace)
 		return
 	}
-	g.add(Forbid, []string{typ}, "namespace", namespace)
+	g.add(Forbid, []string{typ}, "namespace", namespace, "verb", verb)
 	for range g.IntN(5) {
 		g.changeObject()
 	}
@@ -522,6 +522,6 @@ func (g *generator) permission() {
 		g.add(Settle, nil)
 	}
 	if g.IntN(2) == 0 {
-		g.add(Allow, []string{typ}, "namespace", namespace)
+		g.add(Allow, []string{typ}, "namespace", namespace, "verb", verb)
 	}
 }

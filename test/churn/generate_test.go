@@ -129,7 +129,11 @@ func TestGenerate_MostRestoresAreCarriedOut(t *testing.T) {
 		var backup map[string]string
 		served, forbidden := map[string]string{}, map[string]bool{} // versions, by type
 		for _, op := range churn.Generate(seed, churn.Profile{Length: 70, Restore: true}) {
-			typ, permission := op.Arg("type"), op.Arg("type")+" "+op.With["namespace"]
+			typ, permission := op.Arg("type"), op.Arg("type")+" "+op.With["namespace"]+" "
+			verbs := op.List("verb")
+			if verbs == nil {
+				verbs = []string{"list", "watch"}
+			}
 			switch op.Verb {
 			case churn.Define, churn.Redefine, churn.Serve:
 				if op.Verb == churn.Redefine || (op.Verb == churn.Serve) == (served[typ] != "") {
@@ -138,9 +142,13 @@ func TestGenerate_MostRestoresAreCarriedOut(t *testing.T) {
 			case churn.Undefine, churn.Terminate:
 				delete(served, typ)
 			case churn.Forbid:
-				forbidden[permission] = true
+				for _, verb := range verbs {
+					forbidden[permission+verb] = true
+				}
 			case churn.Allow:
-				delete(forbidden, permission)
+				for _, verb := range verbs {
+					delete(forbidden, permission+verb)
+				}
 			case churn.Backup:
 				backup = maps.Clone(served)
 			case churn.Restore:

@@ -223,7 +223,7 @@ func TestCheckHistory_RestoresEndAtRest(t *testing.T) {
 			s.show("third", time.Now(), false)
 		}, []Invariant{Ordered, Justified}},
 		{"at rest while a namespace is forbidden", func(s sample) {
-			s.forbid("t1", "b", true)
+			s.forbid("t1", permission{"b", "list"}, true)
 			s.rested(time.Now(), neverLists)
 		}, nil},
 		{"at rest while a version is not served", func(s sample) {

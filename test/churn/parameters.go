@@ -29,7 +29,7 @@ var Parameters = map[string]Parameter{
 	"kind":      {Does: "what the fault does: FaultKinds describes each kind", Values: "a fault kind", valid: func(value string) bool { _, known := faultKinds[value]; return known }},
 	"at":        integer("the number in the description of the fault kind: of bytes (without it, 100), events or pages (1), or bytes per second (5000)"),
 	"code":      integer("the HTTP status of a failure; without it, 503"),
-	"verb":      listOf("the verbs of the requests that a fault concerns; without it, all; kinds that concern only one verb ignore it", "list", "watch"),
+	"verb":      listOf("the verbs of the requests that a fault or a permission concerns; without it, all; kinds of faults that concern only one verb ignore it", "list", "watch"),
 	"times":     integer("how many requests the fault concerns; without it, or with 0, all"),
 	"share":     {Does: "the share of the requests that the fault concerns", Values: "a number from 0 to 1", valid: isShare},
 	"namespace": text("the namespace of the requests that a fault or forbid concerns; without it, all"),

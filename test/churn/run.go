@@ -339,24 +339,39 @@ func (r *run) disturb(ctx context.Context, op Op) error {
 	case Heal:
 		r.faults.Heal(op.Arg("name"))
 	case Forbid:
-		match := faultproxy.All(r.ofType(typ), faultproxy.Verb("list", "watch"))
+		match := r.ofType(typ)
 		if namespace != "" {
 			match = faultproxy.All(match, faultproxy.Namespace(namespace))
 		}
-		r.world.forbid(typ, namespace, true)
-		r.faults.inject(ctx, permissionName(typ, namespace), match, faultproxy.Fail(403))
+		for _, verb := range verbsOf(op) {
+			r.world.forbid(typ, permission{namespace, verb}, true)
+			r.faults.inject(ctx, permissionName(typ, namespace, verb), faultproxy.All(match, faultproxy.Verb(verb)), faultproxy.Fail(403))
+		}
 		r.env.Proxy.CutWatches(match)
 	case Allow:
-		r.world.forbid(typ, namespace, false)
-		r.faults.Heal(permissionName(typ, namespace))
+		for _, verb := range verbsOf(op) {
+			r.world.forbid(typ, permission{namespace, verb}, false)
+			r.faults.Heal(permissionName(typ, namespace, verb))
+		}
 	case Alternate:
 		r.alternate(ctx, number(op.With["period"], 2))
 	}
 	return nil
 }
 
-func permissionName(typ, namespace string) string { return "forbid " + typ + "/" + namespace }
-func isPermission(name string) bool               { return strings.HasPrefix(name, "forbid ") }
+// verbsOf returns the verbs that an operation forbids or allows.
+func verbsOf(op Op) []string {
+	if verbs := op.List("verb"); verbs != nil {
+		return verbs
+	}
+	return []string{"list", "watch"}
+}
+
+func permissionName(typ, namespace, verb string) string {
+	return fmt.Sprintf("forbid %s %s/%s", verb, typ, namespace)
+}
+
+func isPermission(name string) bool { return strings.HasPrefix(name, "forbid ") }
 
 // alternation is the name of what alternate injects. No fault of a script has it.
 const alternation = "alternate servers"

@@ -15,6 +15,7 @@ var scenarios = []func(*generator){
 	(*generator).changedSet,
 	(*generator).replacedWhileWaiting,
 	(*generator).forbiddenWhileListed,
+	(*generator).halfForbidden,
 	(*generator).resumedSet,
 	(*generator).endedHandler,
 	(*generator).missedDefinition,
@@ -144,6 +145,22 @@ func (g *generator) forbiddenWhileListed() {
 	g.add(Settle, nil)
 	s.do(Replace, "b/x")
 	g.add(Allow, []string{s.typ}, "namespace", "b")
+	s.end()
+}
+
+// halfForbidden revokes the permission for lists or for watches. The watch that is open can't be continued.
+func (g *generator) halfForbidden() {
+	s := g.scene("")
+	s.watch("selector", "", "namespaces", pick(g, "", "", "a,b"))
+	g.add(Settle, nil)
+	verb := pick(g, "list", "watch")
+	g.add(Fault, []string{g.faultName(), s.typ}, "kind", pick(g, "gone", "gonestatus"), "times", "1")
+	g.add(Forbid, []string{s.typ}, "verb", verb)
+	s.do(Delete, "a/x")
+	s.do(Replace, "a/y", "color", g.color())
+	g.add(Settle, nil)
+	s.do(Update, "b/x")
+	g.add(Allow, []string{s.typ}, "verb", verb)
 	s.end()
 }
 

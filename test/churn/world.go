@@ -51,7 +51,7 @@ type typeTruth struct {
 	sent        map[types.UID]time.Time // when a watch of the subject has sent the deletion of an object for the last time
 	lists       []time.Time             // when the subject got a list
 	unconverted bool                    // the conversion fails
-	forbidden   map[string]bool         // namespaces; "" is everywhere
+	forbidden   map[permission]bool
 }
 
 // inventory is what a server has of a type.
@@ -160,7 +160,7 @@ func kindOf(typ string) string { return strings.ToUpper(typ[:1]) + typ[1:] }
 func (w *World) typeLocked(typ string) *typeTruth {
 	t := w.types[typ]
 	if t == nil {
-		t = &typeTruth{inventory: nothing(), other: nothing(), objects: map[types.UID]*Object{}, recorded: map[types.UID]time.Time{}, sent: map[types.UID]time.Time{}, forbidden: map[string]bool{}}
+		t = &typeTruth{inventory: nothing(), other: nothing(), objects: map[types.UID]*Object{}, recorded: map[types.UID]time.Time{}, sent: map[types.UID]time.Time{}, forbidden: map[permission]bool{}}
 		w.types[typ] = t
 	}
 	return t
@@ -188,13 +188,16 @@ func (w *World) Incarnation(typ string) (Incarnation, int) {
 	return Incarnation{}, -1
 }
 
-// Forbidden reports whether the subject may not list and watch a type in a namespace. The
-// namespace "" means those of all namespaces.
-func (w *World) Forbidden(typ, namespace string) bool {
+// permission is the permission for requests with a verb, list or watch, in a namespace; "" is everywhere.
+type permission struct{ namespace, verb string }
+
+// Forbidden reports whether the subject may not send requests with a verb, list or watch, for a type in a namespace. The
+// namespace "" means requests for all namespaces.
+func (w *World) Forbidden(typ, namespace, verb string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.types[typ]
-	return t != nil && (t.forbidden[""] || t.forbidden[namespace])
+	return t != nil && (t.forbidden[permission{"", verb}] || t.forbidden[permission{namespace, verb}])
 }
 
 // Moved reports whether the aggregated server serves the group.
@@ -770,14 +773,14 @@ func (w *World) terminating(typ string) {
 	t.incarnations[t.current].Terminating = true
 }
 
-// forbid records a permission.
-func (w *World) forbid(typ, namespace string, forbidden bool) {
+// forbid records whether a permission is revoked.
+func (w *World) forbid(typ string, p permission, forbidden bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t := w.typeLocked(typ); forbidden {
-		t.forbidden[namespace] = true
+		t.forbidden[p] = true
 	} else {
-		delete(t.forbidden, namespace)
+		delete(t.forbidden, p)
 	}
 }
 

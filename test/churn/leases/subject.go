@@ -624,8 +624,10 @@ func (c *comparison) down() {
 // unconverted is for a type whose objects can't be converted to the version of the lease. The server may have converted all of them
 // before.
 func (c *comparison) unconverted() {
-	allowed := !slices.ContainsFunc([]string{"", "a", "b", "c"}, func(namespace string) bool { return c.world.Forbidden(c.view.Type, namespace) })
-	if c.at.State != status.StateSynced && c.at.Reason != status.ReasonConversionFailed && allowed {
+	forbidden := slices.ContainsFunc([]string{"", "a", "b", "c"}, func(namespace string) bool {
+		return c.world.Forbidden(c.view.Type, namespace, "list") || c.world.Forbidden(c.view.Type, namespace, "watch")
+	})
+	if c.at.State != status.StateSynced && c.at.Reason != status.ReasonConversionFailed && !forbidden {
 		c.report("the conversion of the type fails, and the state is %s (%s)", c.at.State, c.at.Reason)
 	}
 	c.found = append(c.found, churn.CheckKnown(c.world, c.view, c.has)...)
@@ -652,7 +654,7 @@ func (c *comparison) report(format string, args ...any) {
 // absent is for a type that does not exist.
 func (c *comparison) absent(ctx context.Context) {
 	// Another server may have had the type for a moment. Then discovery no longer lists it, and a list must show that it is gone.
-	unproven := c.at.State == status.StateDegraded && c.world.Forbidden(c.view.Type, "")
+	unproven := c.at.State == status.StateDegraded && c.world.Forbidden(c.view.Type, "", "list")
 	if c.at.State != status.StateNotServed && !unproven || c.at.Reason != status.ReasonNotFound {
 		c.report("the type does not exist, and the state is %s (%s)", c.at.State, c.at.Reason)
 	}
@@ -672,7 +674,9 @@ func (c *comparison) served(ctx context.Context, i churn.Incarnation) {
 	if i.Namespaced && c.view.Sets != nil {
 		scopes = c.view.Sets.Current()
 	}
-	forbidden := slices.DeleteFunc(slices.Clone(scopes), func(scope string) bool { return !c.world.Forbidden(c.view.Type, scope) })
+	forbidden := slices.DeleteFunc(slices.Clone(scopes), func(scope string) bool {
+		return !isForbidden(c.at, scope, c.world.Forbidden(c.view.Type, scope, "list"), c.world.Forbidden(c.view.Type, scope, "watch"))
+	})
 	allowed := c.view
 	switch {
 	case len(forbidden) == 0:
@@ -698,6 +702,16 @@ func (c *comparison) served(ctx context.Context, i churn.Incarnation) {
 	if c.found = append(c.found, different...); len(different) == 0 {
 		c.reads(want, scopes)
 	}
+}
+
+// isForbidden reports whether an informer must have the reason Forbidden in a scope in which lists or watches are forbidden. If only lists
+// are, it may go on as long as it needs none: then it must be as if they were allowed. One that lists in place of watches needs no watch.
+func isForbidden(at status.Informer, scope string, lists, watches bool) bool {
+	reason := at.Reason
+	if i := slices.IndexFunc(at.Namespaces, func(ns status.Namespace) bool { return ns.Name == scope }); i >= 0 {
+		reason = at.Namespaces[i].Reason
+	}
+	return watches && at.PollPeriod == 0 || lists && reason == status.ReasonForbidden
 }
 
 // synced is for a type that can be listed and watched.

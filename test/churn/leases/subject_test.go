@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -82,6 +83,34 @@ func TestComparison_ReportsEachWrongState(t *testing.T) {
 			}
 			t.Errorf("violations %q, want one with %q", found, tc.want)
 		})
+	}
+}
+
+func TestIsForbidden_OnlyAWatchMayGoOnWithoutLists(t *testing.T) {
+	forbidden, polled := status.Informer{Reason: status.ReasonForbidden}, status.Informer{PollPeriod: time.Second}
+	inB := status.Informer{Namespaces: []status.Namespace{{Name: "a"}, {Name: "b", Reason: status.ReasonForbidden}}}
+	for _, tc := range []struct {
+		at             status.Informer
+		scope          string
+		lists, watches bool
+		want           bool
+	}{
+		{status.Informer{}, "", false, false, false},
+		{status.Informer{}, "", true, true, true},
+		{status.Informer{}, "", false, true, true},
+		{status.Informer{}, "", true, false, false},
+		{forbidden, "", true, false, true},
+		{forbidden, "", false, false, false},
+		{inB, "a", true, false, false},
+		{inB, "b", true, false, true},
+		{inB, "b", false, false, false},
+		{inB, "a", false, true, true},
+		{polled, "", false, true, false},
+		{polled, "", true, true, false},
+	} {
+		if got := isForbidden(tc.at, tc.scope, tc.lists, tc.watches); got != tc.want {
+			t.Errorf("%+v in %q, lists forbidden: %v, watches: %v: %v, want %v", tc.at, tc.scope, tc.lists, tc.watches, got, tc.want)
+		}
 	}
 }
 

@@ -48,7 +48,10 @@ func (s *subject) watched() map[scope]bounds {
 	w := s.env.World
 	informers := informers{}
 	for _, l := range leases {
-		informers.add(l.Status(), l.scopes(w), func(at scope) bool { return l.isServed(w) && !w.Forbidden(at.typ, at.namespace) })
+		now := l.Status()
+		informers.add(now, l.scopes(w), func(at scope) bool {
+			return l.isServed(w) && !isForbidden(now, at.namespace, w.Forbidden(at.typ, at.namespace, "list"), w.Forbidden(at.typ, at.namespace, "watch"))
+		})
 	}
 	return informers.bounds()
 }
