@@ -114,6 +114,7 @@ func Run(ctx context.Context, cfg Config, script Script) (Result, error) {
 	result.Violations = append(result.Violations, r.streams.resumes(r.env.Proxy.Past(faultproxy.All(r.ofType(everyType), faultproxy.Verb("watch"))))...)
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
+	r.writer.serving().confirm(stopping) // the script may have ended before settle did so
 	r.ofSubject(stopping, func() { result.Violations = append(result.Violations, r.subject.Stop(stopping)...) })
 	if err == nil {
 		result.Violations = append(result.Violations, r.quiet(stopping)...)
