@@ -30,7 +30,7 @@ func (s *State) AskUntilServed(ctx context.Context) {
 	runs := s.runs
 	s.mu.Unlock()
 	if s.cfg.Resolver != nil && !runs {
-		s.ask(ctx, func() bool { return false })
+		s.ask(ctx, s.isAbsent) // an answer may have been out of date
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -53,4 +55,35 @@ func TestState_ConfirmOfAnInformerThatIsRunByHandDoesNotThrowListsAwayForEver(t 
 		}
 	}
 	t.Errorf("100 lists were thrown away, discovery was asked %d times: %+v", asked, s.Snapshot().Evidence)
+}
+
+// Two namespaces of a set are listed at the same time, and neither list is confirmed. The second Confirm makes the answer of discovery after
+// the first one outdated.
+func TestState_TwoConfirmsOfAnInformerThatIsRunByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const crd = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"ships.fleet.example.com","uid":"b"}}`
+		resolver, err := discovery.NewForConfigAndClient(&rest.Config{Host: "http://ships.invalid"}, &http.Client{Transport: transport{200, crd}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := New(Config{GVR: ships, Resolver: resolver, Changed: &broadcast.Broadcaster{}, Resolve: func(context.Context) (discovery.Resource, error) {
+			time.Sleep(100 * time.Millisecond)
+			return served("b"), nil
+		}})
+		yes(served("a"))(s)
+		now, _ := s.Availability().Current()
+		if s.Confirm(t.Context(), now) {
+			t.Fatal("confirmed")
+		}
+		go func() {
+			time.Sleep(50 * time.Millisecond)
+			if s.Confirm(t.Context(), now) {
+				t.Error("confirmed")
+			}
+		}()
+		s.AskUntilServed(t.Context())
+		if got := s.Snapshot().Serving; got != source.Served {
+			t.Errorf("discovery is not asked again, and the type is %s", got)
+		}
+	})
 }

@@ -232,6 +232,13 @@ func (s *State) Probed(t source.Type, gone bool) {
 	}
 }
 
+// isAbsent reports whether the type is not served.
+func (s *State) isAbsent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now.Serving != source.Served
+}
+
 // Confirm reports whether the type still has the known CRD, or that can't be determined. If it has
 // another CRD, or the CRD is gone, that is evidence, and discovery is asked again. Confirm sends one
 // request.

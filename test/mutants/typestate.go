@@ -97,6 +97,7 @@ var ofTypestate = []table{
 			"!errors.Is(err, discovery.ErrNotServed)", replace("true", "false"))},
 		{"a CRD that a confirmation does not find is no evidence", "State.Confirm", never("s.now.uid() == known")},
 		{"a probe of another type counts", "State.Probed", never("s.now.sourceType() != t")},
+		{"an outdated answer is the last one", "State.AskUntilServed", replace("s.isAbsent", "func() bool { return false }")},
 		{"an outdated answer counts", "State.answered", never("seen != s.events")},
 		{"the next type keeps the conditions of a type", "Snapshot.serve", drop(
 			"s.List, s.Watch = Condition{}, Condition{}")},
