@@ -83,7 +83,7 @@ var ofSource = []table{
 		{"each end of a short watch is a failure", "requests.endedSoon", replace("pace.last > brief", "pace.last >= 0")},
 		{"rewind: a comparison that has failed is repeated late", "comparison.again", replace("min(max(checkAgain, 2*c.pause), checkAtMost)", "checkAtMost")},
 		{"rewind: a comparison that has failed is repeated each second", "comparison.again", replace("min(max(checkAgain, 2*c.pause), checkAtMost)", "checkAgain")},
-		{"rewind: the pauses of comparisons begin anew with each watch", "comparison.begin", replace("c.elsewhere = stream.elsewhere || stream.isMerged", "c.elsewhere, c.pause = stream.elsewhere, 0")},
+		{"rewind: the pauses of comparisons begin anew with each watch", "comparison.begin", replace("c.elsewhere = stream.elsewhere || stream.isMerged", "c.elsewhere, c.pause = stream.elsewhere || stream.isMerged, 0")},
 		{"rewind: there is no comparison after an outage", "comparison.begin", replace("c.doubtful = c.doubtful || stream.interrupted", "c.doubtful = false")},
 		{"rewind: an outage of a set's namespace is not noticed", "child.failed", drop("c.comparison.doubtful = c.comparison.doubtful || unreachable(err)")},
 		{"rewind: an outage is not noticed", "resumableWatch.failed", drop("s.comparison.doubtful = s.comparison.doubtful || unreachable(err)")},
