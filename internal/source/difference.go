@@ -312,15 +312,18 @@ func (s *resumableWatch) passDeletion(ctx context.Context, event watch.Event, ow
 }
 
 // sendDeletion sends the deletion of the object under key. The object is not known while the store removes it
-// from its indexes: a failure of an index function then ends, and watchers of the status are told.
+// from its indexes: a failure of an index function then ends, and watchers of the status are told. The deletion
+// counts before that: no reader finds neither the object nor an event that handlers have yet to get.
 func (s *resumableWatch) sendDeletion(event watch.Event, key string) bool {
-	id, there := s.known.get(key)
-	s.known.remove(key)
-	if s.send(event) {
-		return true
-	}
-	if there {
-		s.known.put(key, id)
-	}
-	return false
+	return s.sendBy(event, func(event watch.Event) bool {
+		id, there := s.known.get(key)
+		s.known.remove(key)
+		if s.out(event) {
+			return true
+		}
+		if there {
+			s.known.put(key, id)
+		}
+		return false
+	})
 }

@@ -130,7 +130,7 @@ func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 	first, t := s.open(ctx)
 	g.answered()
 	out, err := openPipe(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
-		s.send = g.counted(send)
+		s.out = send
 		if first == nil || s.forward(ctx, first, t) {
 			s.run(ctx)
 		}
@@ -181,7 +181,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	g.answered()
 	out, err := openPipe(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		g.sizes.begin(0, 0)
-		s := &resumableWatch{gate: g, opts: opts, send: send, counted: g.counted(send)} // initial events count when they are complete
+		s := &resumableWatch{gate: g, opts: opts, out: send, uncounted: true}
 		s.begin(ctx, stream, t)
 	})
 	if err != nil {
@@ -189,18 +189,6 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 		return nil, err
 	}
 	return out, nil
-}
-
-// counted returns a function that calls send, counts its events as traffic, and the size of the cache after them.
-func (g *gate) counted(send func(watch.Event) bool) func(watch.Event) bool {
-	counted := g.traffic.count(send)
-	if g.account == nil {
-		return counted
-	}
-	return func(event watch.Event) bool {
-		defer g.account.Update()
-		return counted(event)
-	}
 }
 
 // keep replaces the known objects by those of a list, and returns the list for the reflector.

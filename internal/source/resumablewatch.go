@@ -26,10 +26,10 @@ const (
 type resumableWatch struct {
 	*gate
 	opts metav1.ListOptions // the reflector's watch options
-	send func(watch.Event) bool
-	// counted replaces send when the initial events of a watch-list are complete; nil: they are.
-	counted func(watch.Event) bool
-	pace    pace
+	out  func(watch.Event) bool
+	// uncounted says that the initial events of a watch-list are not complete: they count then.
+	uncounted bool
+	pace      pace
 	// nextPoll is the time of the next list if lists replace watches; zero: it has not been set.
 	nextPoll time.Time
 	// listNext says that watches have failed for so long that a list replaces the next watch, so
@@ -56,6 +56,18 @@ func (s *resumableWatch) begin(ctx context.Context, first *stream, t Type) {
 	if s.forward(ctx, first, t) {
 		s.run(ctx)
 	}
+}
+
+// send sends event to the reflector. It reports false if the reflector has stopped the watch.
+func (s *resumableWatch) send(event watch.Event) bool { return s.sendBy(event, s.out) }
+
+// sendBy is send, with a function that sends event once it counts.
+func (s *resumableWatch) sendBy(event watch.Event, out func(watch.Event) bool) bool {
+	if s.uncounted {
+		return out(event)
+	}
+	defer s.account.Update()
+	return s.traffic.count(event, out)
 }
 
 // run continues from the reflector's list until the reflector stops the watch. It waits here and
@@ -222,7 +234,7 @@ func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool 
 		p.sizes.end()
 		p.turn.leave()
 		p.again.Store(false)
-		p.send = p.counted
+		p.uncounted = false
 		p.known.completed(p.known.upTo(), p.of)
 		p.known.locate(nil, false)
 		p.known.hold(&response{view: p.requests.view})

@@ -13,22 +13,20 @@ type traffic struct {
 	last   atomic.Int64 // the Unix time of the last one, in ns
 }
 
-// count returns a function that calls send and counts the objects that the reflector receives. An object
-// counts before it is sent, so that no handler gets an event that does not count.
-func (t *traffic) count(send func(watch.Event) bool) func(watch.Event) bool {
-	return func(event watch.Event) bool {
-		switch event.Type {
-		case watch.Added, watch.Modified, watch.Deleted:
-		default:
-			return send(event)
-		}
-		t.add(1)
-		if !send(event) {
-			t.add(-1)
-			return false
-		}
-		return true
+// count calls send, and counts event if it has an object. It counts before it is sent, so that no handler gets
+// an event that does not count.
+func (t *traffic) count(event watch.Event, send func(watch.Event) bool) bool {
+	switch event.Type {
+	case watch.Added, watch.Modified, watch.Deleted:
+	default:
+		return send(event)
 	}
+	t.add(1)
+	if !send(event) {
+		t.add(-1)
+		return false
+	}
+	return true
 }
 
 // add counts events. A negative number takes back events that were counted and not received.

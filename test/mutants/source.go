@@ -39,7 +39,7 @@ var ofSource = []table{
 		{"a type that does not fit is not packed", "arrivals.reserve", never("isOver(err) && a.of.whole && a.cfg.Packing != nil && a.cfg.Packing.Begin()")},
 		{"early pages of a packed cache stay trees", "arriving.pack", drop("c.object = a.transform.packed(c.object)")},
 		{"the memory of a type that is gone counts", "resumableWatch.flush", drop("s.account.Update()")},
-		{"events do not change the memory in use", "gate.counted", drop("defer g.account.Update()")},
+		{"events do not change the memory in use", "resumableWatch.sendBy", drop("defer s.account.Update()")},
 		{"the room of a list stays reserved after it", "response.end", drop("a.end(complete)")},
 		{"the room of a namespace that has left stays reserved", "merged.remove", drop("m.account.Retain(wanted)")},
 		{"a version that decreases is not counted", "known.advanceLocked", never("before(version, k.version)")},
@@ -130,6 +130,8 @@ var ofSource = []table{
 		{"an object that another one has replaced stays", "resumableWatch.passDeletion", replace("s.delete(ctx, []string{key}, nil)", "true")},
 		{"an event that is not received counts", "traffic.count", drop("t.add(-1)")},
 		{"an event counts after it is sent", "traffic.count", all(drop("t.add(1)"), before("return true", "t.add(1)"))},
+		{"a deletion counts after its object is unknown", "resumableWatch.sendDeletion", all(
+			drop("s.known.remove(key)"), replace("s.sendBy", "(func() func(watch.Event, func(watch.Event) bool) bool { s.known.remove(key); return s.sendBy })()"))},
 		{"a response that is not a list is read as an empty list", "unstructuredClient.List", always(`strings.HasSuffix(kind, "List")`)},
 		{"a list that replaces a watch counts as a failure of the watch", "resumableWatch.content", drop("from = from.unreported()")},
 		{"early objects of a new type are deleted", "resumableWatch.settle", never("replaced && t.Serving == Served")},
