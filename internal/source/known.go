@@ -38,11 +38,11 @@ type known struct {
 	complete   bool
 	firstLists int // the number of complete first lists
 	rewinds    int // how often version has decreased for one generation
-	// rewound says that the server has gone back to earlier versions, and receded that an event was below version. The next
-	// list ends both. Disorders is the number of such events of this generation after which a list was not below version.
-	rewound, receded bool
-	disorders        int
-	rejected         rejections
+	// suspicion is that against the server's versions. Disorders is the number of events of this generation below version after which a
+	// list was not below version.
+	suspicion suspicion
+	disorders int
+	rejected  rejections
 	// renamed has the keys of objects whose key a transform has changed, by their original keys.
 	renamed map[string]string
 	// positions has what the reflector has of each namespace of a set; nil: there is no set, or nothing is listed.
@@ -105,8 +105,7 @@ type listed struct {
 	// positions has the namespaces of a set, with those that could not be listed; nil: there is no set.
 	positions map[string]position
 	response  *response      // nil if it is not known
-	rewound   bool           // the server has gone back: an object may have another state with the same version
-	receded   bool           // an event of the namespace was below its version
+	suspicion suspicion      // that before the list
 	view      *sharding.View // that of response
 }
 
@@ -359,7 +358,7 @@ func (k *known) reset(of Type) {
 	}
 	k.objects, k.version, k.current, k.of = identities{}, "", false, of
 	k.listed, k.complete, k.everywhere, k.covered = "", false, false, nil
-	k.rewound, k.receded = false, false
+	k.suspicion = unsuspected
 	k.gainedAt, k.repeated = "", nil
 	k.rejected, k.renamed, k.positions, k.holdings = rejections{}, nil, nil, nil
 }
@@ -384,10 +383,10 @@ func (k *known) completeLocked(version string, of Type) {
 	if k.of.Generation != of.Generation {
 		k.endLocked()
 		k.version = "" // versions of different generations can't be compared
-		k.rewound, k.receded, k.disorders = false, false, 0
+		k.suspicion, k.disorders = unsuspected, 0
 	}
-	k.judgeLocked(k.rewound, k.receded, version)
-	k.rewound, k.receded = false, false
+	k.judgeLocked(k.suspicion, version)
+	k.suspicion = unsuspected
 	if k.of.Generation != of.Generation || before(version, k.gainedAt) { // otherwise the store may be at gainedAt, without what the list has repeated
 		k.gainedAt, k.repeated = "", nil
 	}

@@ -90,16 +90,18 @@ func (k *known) retainChildren(names map[string]bool) {
 	maps.DeleteFunc(k.children, func(name string, _ *childState) bool { return !names[name] })
 }
 
-// rewoundIn reports whether the server has gone back, as a child has found in one of the namespaces that content has lists of.
-func (k *known) rewoundIn(content *listed) bool {
+// suspicionFor returns the suspicion before content: the strongest of those of the children in the namespaces that content has lists of, and
+// that of the source.
+func (k *known) suspicionFor(content *listed) suspicion {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	strongest := k.suspicion
 	for name, at := range content.positions {
-		if state := k.children[name]; at.listed && state != nil && state.rewound {
-			return true
+		if state := k.children[name]; at.listed && state != nil {
+			strongest = max(strongest, state.suspicion)
 		}
 	}
-	return false
+	return strongest
 }
 
 // afterList returns the state of a child when the reflector has got another list of its namespace than that of the child. A pause goes on.
@@ -311,7 +313,7 @@ func (k *known) completedIn(namespace string, content listed) {
 	}
 	k.positions[namespace] = position{version: content.version, listed: true, storing: k.positions[namespace].after()}
 	version := k.smallestLocked(content.version)
-	k.judgeLocked(content.rewound, content.receded, version)
+	k.judgeLocked(content.suspicion, version)
 	k.advanceLocked(version)
 }
 

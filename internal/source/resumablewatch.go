@@ -133,7 +133,7 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 			s.endVersionless()
 			return ctx.Err() == nil
 		}
-		if ending == unchecked && s.isRewound(ctx, t) {
+		if ending == unchecked && s.compare(ctx, t) {
 			return true
 		}
 		if !stream.initial {
@@ -146,7 +146,7 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 			}
 		}
 		take := func(event watch.Event, initial bool) bool { return p.take(ctx, event, initial) }
-		if ending = stream.run(ctx, take, changed); ending == unwanted && !p.receded {
+		if ending = stream.run(ctx, take, changed); ending == unwanted && p.against == unsuspected {
 			return false
 		}
 	}
@@ -157,7 +157,7 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 
 // needsOther reports whether the stream of a shard can't continue: a list follows, or a watch of other slots.
 func (s *resumableWatch) needsOther(stream *stream) bool {
-	return stream.splice != nil && (s.known.isRewound() || !stream.isWhole(&s.known))
+	return stream.splice != nil && (s.known.isSuspected() || !stream.isWhole(&s.known))
 }
 
 // closed is called when the stream of p, which lasted for that time, has ended, and reports whether to continue.
@@ -166,8 +166,8 @@ func (s *resumableWatch) closed(ctx context.Context, p *relay, lasted time.Durat
 		s.pace.reset()
 	}
 	switch {
-	case p.receded:
-		s.known.recede()
+	case p.against != unsuspected:
+		s.known.suspect(p.against)
 		s.putOff(&s.pace, nil)
 	case !p.wanted:
 		return false
@@ -197,7 +197,7 @@ type relay struct {
 	broken   error     // the error with which the server ended the stream
 	wanted   bool      // the reflector has not stopped the watch
 	turn     *turn     // of the initial events; nil: they have none
-	receded  bool      // an event was below the version of the reflector: a list follows
+	against  suspicion // after an event that was dropped: a list follows
 	requests *requests // of the stream
 }
 
@@ -208,7 +208,7 @@ func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool 
 		p.broken = errorOf(event)
 		return true
 	}
-	if p.goesBack(event, initial) {
+	if p.suspects(event, initial) {
 		return false
 	}
 	if event.Type == watch.Error { // the reflector drops the watch-list, and lists after the error

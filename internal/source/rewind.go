@@ -24,7 +24,8 @@ import (
 // evidence.
 //
 // An event or a bookmark below that version is only a suspicion: it may come from a server that is behind. It is dropped,
-// and a whole list, which is consistent, decides.
+// and a whole list, which is consistent, decides. If comparisons fail after an outage, the server may pass the version
+// before one succeeds. Then a later version shows nothing, and a whole list is compared by content.
 
 const (
 	// quietFor is the time without events and bookmarks after which the version of a watch is compared with that of the
@@ -39,6 +40,23 @@ const (
 	// that the server's versions have not gone back. After them, the server does not order its versions: events are passed on.
 	maxDisorders = 3
 )
+
+// suspicion is what a source, or a child of a set, knows against the versions of its server. A list ends it. A later constant is stronger.
+type suspicion uint8
+
+const (
+	unsuspected suspicion = iota
+	// receded: an event was below the version.
+	receded
+	// incomparable: the server may have gone back, and its version does not show it: it may have passed that of the source since, or belong to
+	// another generation of the type.
+	incomparable
+	// rewound: the server has gone back.
+	rewound
+)
+
+// needsContent reports whether objects may have other states with equal versions: a list is compared by content.
+func (s suspicion) needsContent() bool { return s >= incomparable }
 
 // RewoundError is the failure of a source whose server has gone back to earlier versions. It lasts until a list has
 // replaced the objects.
@@ -55,7 +73,9 @@ func (e *RewoundError) Error() string {
 // same objects. The goroutine that reads the watch owns it.
 type comparison struct {
 	// doubtful says that the server could not be reached, or has ended a watch early, and nothing has shown its version since.
-	doubtful  bool
+	doubtful bool
+	// late says that a comparison has failed during the doubt: a later version does not end it.
+	late      bool
 	pause     time.Duration    // before the last comparison, if it and all since a version was shown have failed
 	elsewhere bool             // events may be of earlier versions, or have been compared before
 	timer     *time.Timer      // nil: none runs
@@ -95,7 +115,7 @@ func (c *comparison) stop() {
 // shown is called when the server has shown that it has the version of the watch: a comparison would show nothing.
 func (c *comparison) shown() {
 	c.stop()
-	c.doubtful, c.pause = false, 0
+	c.doubtful, c.late, c.pause = false, false, 0
 }
 
 // again sets the time of the next comparison after one that could not be made.
@@ -104,25 +124,28 @@ func (c *comparison) again() {
 	c.after(c.pause, 0.2)
 }
 
-// run compares version with that of the server, and returns an error if the server has gone back. If the type is held, or the server can't be
-// reached or throttles the comparison, it is repeated later. If it fails otherwise, it shows nothing. The watch continues.
-func (c *comparison) run(ctx context.Context, from *requests, version string) *RewoundError {
+// run compares version with that of the server, and returns the result, with an error if the server has gone back. If the type is held, or the
+// server can't be reached or throttles the comparison, it is repeated later. If it fails otherwise, it shows nothing. The watch continues.
+func (c *comparison) run(ctx context.Context, from *requests, version string) (suspicion, *RewoundError) {
 	if now, _ := from.gate.available.Current(); now.absent() {
 		c.again()
-		return nil
+		return unsuspected, nil
 	}
 	quick := *from.unreported()
 	quick.timeout = checkWithin
 	has, err := quick.version(ctx)
 	switch {
 	case err != nil && unreachable(err) || apierrors.IsTooManyRequests(err):
+		c.late = c.late || c.doubtful && unreachable(err)
 		c.again()
-		return nil
+		return unsuspected, nil
 	case err == nil && before(has, version):
-		return &RewoundError{Had: version, Has: has}
+		return rewound, &RewoundError{Had: version, Has: has}
+	case err == nil && c.late:
+		return incomparable, nil
 	}
 	c.shown()
-	return nil
+	return unsuspected, nil
 }
 
 // version requests the present version of the server: that of a consistent list with at most one object.
@@ -147,74 +170,77 @@ func unreachable(err error) bool {
 	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
 }
 
-// isRewound compares the version of the open watch of t with that of the server, and reports whether the watch must end: a list
+// compare compares the version of the open watch of t with that of the server, and reports whether the watch must end: a list
 // follows, or another type, whose versions may be lower.
-func (s *resumableWatch) isRewound(ctx context.Context, t Type) bool {
+func (s *resumableWatch) compare(ctx context.Context, t Type) bool {
 	version, _, _ := s.known.place()
-	rewound := s.comparison.run(ctx, s.requests(t), version)
+	against, err := s.comparison.run(ctx, s.requests(t), version)
 	switch {
-	case rewound == nil || ctx.Err() != nil:
+	case against == unsuspected || ctx.Err() != nil:
 		return false
 	case !s.remains(ctx, t):
 		s.putOff(&s.pace, nil) // the other type will be known soon
+	case err != nil:
+		s.rewind(ctx, err)
 	default:
-		s.rewind(ctx, rewound)
+		s.known.suspect(against)
 	}
 	return true
 }
 
 // rewind records and reports that the server has gone back.
-func (s *resumableWatch) rewind(ctx context.Context, rewound *RewoundError) {
-	s.known.rewind()
-	s.cfg.Observer.Failed(VerbList, rewound)
-	s.report(ctx, &ListError{Err: rewound})
+func (s *resumableWatch) rewind(ctx context.Context, err *RewoundError) {
+	s.known.suspect(rewound)
+	s.cfg.Observer.Failed(VerbList, err)
+	s.report(ctx, &ListError{Err: err})
 }
 
-// compareVersions sets whether the server of content, a list of t, has gone back. That may be known already.
+// compareVersions sets the suspicion against the server of content, a list of t. It may be known already that the server has gone back.
 func (s *resumableWatch) compareVersions(ctx context.Context, content *listed, t Type) {
 	had, _, of := s.known.place()
-	if of.Generation != t.Generation {
+	if of.Generation != t.Generation { // a restore may also look like a replaced type
+		content.suspicion = incomparable
+		s.awaitStore(ctx, content)
 		return
 	}
-	if s.known.rewoundIn(content) {
-		s.known.rewind()
+	if content.suspicion = s.known.suspicionFor(content); content.suspicion != unsuspected {
+		s.known.suspect(content.suspicion)
 	}
-	content.rewound = s.known.isRewound()
 	has := content.version
 	for namespace, at := range content.positions {
 		if was := s.known.versionIn(namespace); before(at.version, was) {
 			had, has = was, at.version
 		}
 	}
-	if !content.rewound && before(has, had) {
-		content.rewound = true
+	if content.suspicion < rewound && before(has, had) {
+		content.suspicion = rewound
 		s.rewind(ctx, &RewoundError{Had: had, Has: has})
 	}
-	if content.rewound {
-		s.awaitStore(ctx, content)
-	}
+	s.awaitStore(ctx, content)
 }
 
-// isRewound compares the version of the open watch with that of the server, and reports whether the watch must end, as
-// resumableWatch.isRewound does.
-func (c *child) isRewound(ctx context.Context) bool {
-	rewound := c.comparison.run(ctx, c.requests, c.version)
+// compare compares the version of the open watch with that of the server, and reports whether the watch must end, as
+// resumableWatch.compare does.
+func (c *child) compare(ctx context.Context) bool {
+	against, err := c.comparison.run(ctx, c.requests, c.version)
 	switch {
-	case rewound == nil || ctx.Err() != nil:
+	case against == unsuspected || ctx.Err() != nil:
 		return false
 	case !c.remains(ctx, c.of):
 		c.pace.failed(time.Now(), nil) // the other type will be known soon
+	case err != nil:
+		c.rewind(ctx, err)
 	default:
-		c.rewind(ctx, rewound)
+		c.suspicion, c.listed = against, false
 	}
 	return true
 }
 
 // rewind records and reports that the server has gone back.
-func (c *child) rewind(ctx context.Context, rewound *RewoundError) {
-	c.rewound, c.listed = true, false
-	c.requests.failed(ctx, VerbList, rewound)
-	c.report(ctx, &ListError{Err: &NamespaceError{c.namespace, rewound}})
+func (c *child) rewind(ctx context.Context, err *RewoundError) {
+	c.suspicion, c.listed = rewound, false
+	c.requests.failed(ctx, VerbList, err)
+	c.report(ctx, &ListError{Err: &NamespaceError{c.namespace, err}})
 }
 
 // recedes reports whether event has a version below the one up to which the reflector has everything, in namespace if there
@@ -225,13 +251,27 @@ func (g *gate) recedes(event watch.Event, version string, elsewhere bool) bool {
 		g.known.isOrdered() && !g.cfg.Client.IsWatchListSemanticsUnSupported()
 }
 
-// goesBack reports whether event is below the version of the reflector. Otherwise it ends the doubt about the server.
-func (p *relay) goesBack(event watch.Event, initial bool) bool {
-	p.receded = !initial && !p.listing && p.recedes(event, p.known.upTo(), p.comparison.elsewhere)
-	if !p.receded {
-		p.comparison.shown()
+// suspect returns what event says against the server of a watch from version. If it says nothing, it ends the doubt of c.
+func (g *gate) suspect(event watch.Event, version string, c *comparison) suspicion {
+	switch {
+	case g.recedes(event, version, c.elsewhere):
+		return receded
+	case !c.late:
+		c.shown()
+	case event.Type != watch.Error:
+		return incomparable
 	}
-	return p.receded
+	return unsuspected
+}
+
+// suspects reports whether event says something against the server: it is dropped, and a list follows.
+func (p *relay) suspects(event watch.Event, initial bool) bool {
+	if initial || p.listing {
+		p.comparison.shown()
+		return false
+	}
+	p.against = p.suspect(event, p.known.upTo(), &p.comparison)
+	return p.against != unsuspected
 }
 
 // isStored reports whether the reflector's store has the object of item under key, in the same state. After versions have
@@ -260,8 +300,12 @@ func (s *resumableWatch) unpacked(obj any) any {
 	return obj
 }
 
-// awaitStore waits for a limited time until the store has the objects of content that the reflector has in the same state.
+// awaitStore waits for a limited time until the store has the objects of content that the reflector has in the same state, if they are compared
+// by content.
 func (s *resumableWatch) awaitStore(ctx context.Context, content *listed) {
+	if !content.suspicion.needsContent() {
+		return
+	}
 	var keys []string
 	for key, item := range content.items {
 		if id, there := s.known.get(key); there && item.equals(id) {
@@ -271,24 +315,17 @@ func (s *resumableWatch) awaitStore(ctx context.Context, content *listed) {
 	s.lookUp().await(ctx, &s.known, keys)
 }
 
-// rewind records that the server has gone back: its next list decides, also about objects whose versions are equal.
-func (k *known) rewind() {
+// suspect records a suspicion: the next list decides.
+func (k *known) suspect(against suspicion) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.rewound, k.current = true, false
+	k.suspicion, k.current = max(k.suspicion, against), false
 }
 
-func (k *known) isRewound() bool {
+func (k *known) isSuspected() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.rewound
-}
-
-// recede records an event below the version of the reflector: a list decides whether the server has gone back.
-func (k *known) recede() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.receded, k.current = true, false
+	return k.suspicion != unsuspected
 }
 
 // isOrdered reports whether the versions of events have been in order, as far as lists have shown.
@@ -300,12 +337,12 @@ func (k *known) isOrdered() bool {
 
 // judgeLocked ends what is suspected of the server, after a list that decides. The caller holds mu, and has not set the
 // version of the list yet.
-func (k *known) judgeLocked(rewound, receded bool, version string) {
+func (k *known) judgeLocked(against suspicion, version string) {
 	back := before(version, k.version)
 	switch {
-	case rewound && !back: // the server has passed the former version meanwhile
+	case against == rewound && !back: // the server has passed the former version meanwhile
 		k.rewinds++
-	case receded && !rewound && !back:
+	case against == receded && !back:
 		k.disorders++
 	}
 }

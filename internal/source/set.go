@@ -373,11 +373,10 @@ type child struct {
 // childState is what a child knows of the requests in its namespace. It survives the watch of the set: another one begins when the type was
 // missing for a moment.
 type childState struct {
-	pace   pace
-	listed bool // a watch from the version can continue
-	// rewound says that the server has gone back, and receded that an event was below the version. A list ends both.
-	rewound, receded bool
-	comparison       comparison
+	pace       pace
+	listed     bool // a watch from the version can continue
+	suspicion  suspicion
+	comparison comparison
 }
 
 // begin starts the child of namespace. First says that it is one of the first children: if its first request is a watch, it is one of the first
@@ -511,14 +510,14 @@ func (c *child) list(ctx context.Context) (err error) {
 		return errReplacedType
 	}
 	version := content.GetResourceVersion() // the list belongs to the reflector next
-	if !c.rewound && before(version, c.version) {
+	if c.suspicion < rewound && before(version, c.version) {
 		c.rewind(ctx, &RewoundError{Had: c.version, Has: version})
 	}
-	if err := c.give(ctx, &part{namespace: c.namespace, list: r, rewound: c.rewound, receded: c.receded}); err != nil {
+	if err := c.give(ctx, &part{namespace: c.namespace, list: r, suspicion: c.suspicion}); err != nil {
 		c.requests.failed(ctx, VerbList, err)
 		return err
 	}
-	c.version, c.listed, c.rewound, c.receded = version, true, false, false
+	c.version, c.listed, c.suspicion = version, true, unsuspected
 	c.comparison.shown()
 	c.requests.observer.Succeeded(VerbList)
 	c.requests.observer.Completed()
@@ -568,7 +567,7 @@ func (c *child) watch(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return nil
-	case c.receded:
+	case c.suspicion != unsuspected:
 		c.pace.failed(time.Now(), nil)
 		return nil
 	case broken != nil:
@@ -585,7 +584,7 @@ func (c *child) watch(ctx context.Context) error {
 // read passes the events of stream to take. It reports false if a list or a watch of other slots follows, or if ctx has ended.
 func (c *child) read(ctx context.Context, stream *stream, take deliver) bool {
 	for ending := reviewed; ending == unchecked || ending == reviewed; ending = stream.run(ctx, take, nil) {
-		if ending == unchecked && c.isRewound(ctx) {
+		if ending == unchecked && c.compare(ctx) {
 			return false
 		}
 		if c.splice.follow(ctx) != nil || !stream.isWhole(&c.known) || !c.listed {
@@ -604,11 +603,10 @@ func (c *child) pass(event watch.Event) bool {
 	if err != nil {
 		return c.send(event)
 	}
-	if c.recedes(event, c.version, c.comparison.elsewhere) {
-		c.receded, c.listed = true, false
+	if against := c.suspect(event, c.version, &c.comparison); against != unsuspected {
+		c.suspicion, c.listed = against, false
 		return false
 	}
-	c.comparison.shown()
 	version := obj.GetResourceVersion() // the object belongs to the reflector next
 	if event.Type == watch.Bookmark {
 		event.Object = &part{namespace: c.namespace, version: version}
@@ -627,12 +625,11 @@ type part struct {
 	slots     *sharding.Slots // it is only about the objects in these slots; nil: about all objects in the namespace
 	list      *response
 	removed   bool
-	gone      bool // it was removed because the server does not have it any more
-	// rewound and receded are those of the child, before the list.
-	rewound, receded bool
-	do               func() error
-	version          string
-	passed           chan error // receives the result for a list, a removal or a function; it has room for it
+	gone      bool      // it was removed because the server does not have it any more
+	suspicion suspicion // that of the child, before the list
+	do        func() error
+	version   string
+	passed    chan error // receives the result for a list, a removal or a function; it has room for it
 }
 
 var _ runtime.Object = (*part)(nil)
@@ -680,10 +677,8 @@ func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 
 // passNamespace passes on the part p, which is about a whole namespace.
 func (s *resumableWatch) passNamespace(ctx context.Context, p *part, content listed, t Type) bool {
-	content.receded = p.receded
-	if content.rewound = p.rewound; p.rewound {
-		s.awaitStore(ctx, &content)
-	}
+	content.suspicion = p.suspicion
+	s.awaitStore(ctx, &content)
 	missing, left := s.missingIn(content, t, s.known.keysIn(p.namespace)), map[string]bool{}
 	for _, key := range missing {
 		left[key] = p.removed && !p.gone
