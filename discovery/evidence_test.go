@@ -555,6 +555,64 @@ func TestEvidence_ACRDThatDocumentsContradictIsNotServed(t *testing.T) {
 	})
 }
 
+// An informer may find another CRD before the watch of CRDs has it: the watch waits after a failure, or is that of a server that is behind.
+func TestEvidence_ACRDThatWasReadCountsBeforeTheWatchHasIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		uids   []string // of the next CRDs, in order
+		behind bool
+	}{
+		"the next one":                                {[]string{"2"}, false},
+		"the one after the next":                      {[]string{"2", "3"}, false},
+		"the next one, behind":                        {[]string{"2"}, true},
+		"the one after the next, the watch is behind": {[]string{"2", "3"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				next, _ := started(t, w, r, func() { w.setCRD(gadget("v1")) })
+				caughtUp := func() { clear(w.fault) }
+				w.update(func() {
+					if test.behind {
+						caughtUp = w.delayEvents(w.crds)
+						return
+					}
+					w.fault["crds.watch"], w.fault["crds.list"] = "500", "500"
+					w.endWatches(w.crds, false)
+				})
+				sleep(time.Second)
+				var last string
+				for _, last = range test.uids {
+					w.update(func() {
+						w.dropCRD(gadgetsCRD)
+						again := gadget("v1")
+						again.uid = last
+						w.setCRD(again)
+					})
+				}
+				for range 2 { // at once, and again
+					if uid, err := typefacts.Of(r).CRDUID(t.Context(), gadgets.GroupResource()); string(uid) != last || err != nil {
+						t.Fatal(uid, err)
+					}
+					if res, err := r.Resolve(t.Context(), "gadgets.v1.example.org"); err == nil && string(res.CRDUID) != last {
+						t.Errorf("resource = %+v", res)
+					}
+					sleep(time.Second)
+				}
+				if res, err := r.Resolve(t.Context(), "gadgets.v1.example.org"); err != nil || string(res.CRDUID) != last {
+					t.Errorf("resource = %+v, %v", res, err)
+				}
+				wantEvents(t, next, "Removed gadgets.v1.example.org (CRDDeleted)", "Added gadgets.v1.example.org")
+				w.update(caughtUp)
+				sleep(time.Minute)
+				wantEvents(t, next)
+				w.update(func() { w.dropCRD(gadgetsCRD) })
+				sleep(time.Minute)
+				wantEvents(t, next, "Removed gadgets.v1.example.org (CRDDeleted)")
+			})
+		})
+	}
+}
+
 // Documents that are older than the deletion of a CRD list its type. They do not describe the server of an
 // APIService that is still to be read.
 func TestEvidence_TheDeletionOfACRDIsReportedOnce(t *testing.T) {

@@ -3,6 +3,7 @@ package discovery
 import (
 	"context"
 	"errors"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -51,6 +52,8 @@ func (r facts) CRDUID(ctx context.Context, gr schema.GroupResource) (types.UID, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.options.requestTimeout)
 	defer cancel()
+	l := r.liveRun()
+	had := l.crdOf(gr)
 	err := rest.object(ctx, objectRef{crdPath, gr.String()}, metaOnly, &object, &object.Metadata)
 	switch {
 	case isMissing(err, gr.String()):
@@ -58,7 +61,47 @@ func (r facts) CRDUID(ctx context.Context, gr schema.GroupResource) (types.UID, 
 	case err != nil:
 		return "", inconclusive(ref, err)
 	}
+	l.learn(gr, had, &object.Metadata)
 	return object.Metadata.UID, nil
+}
+
+// crdOf returns the metadata of the CRD of gr, as far as the run knows it; nil if it does not. L may be nil.
+func (l *live) crdOf(gr schema.GroupResource) *slimMeta {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.narrow != nil {
+		return l.narrow.crdOf(gr)
+	}
+	if state := l.knowledge.crd(gr); state != nil {
+		return state.meta
+	}
+	return nil
+}
+
+// learn takes the metadata of the CRD of gr, which was read after the run had had. If it is another CRD, the watch is behind or broken:
+// without it, the run would go on to say that the type is that of the former CRD.
+func (l *live) learn(gr schema.GroupResource, had, item *slimMeta) {
+	if had == nil || had.UID == item.UID {
+		return
+	}
+	number := l.resolver.askedSoFar()
+	l.updateObjects(func(now time.Time) (differs, ask bool) {
+		if l.narrow != nil {
+			l.narrow.widenLocked()
+			return false, false
+		}
+		state := l.knowledge.crd(gr)
+		if state == nil || state.meta != had { // the watch was faster
+			return false, false
+		}
+		ask = l.knowledge.putCRD(item, number, now)
+		state.learned = item.ResourceVersion
+		l.publishLocked(now) // the caller asks next, and must not get the former type
+		return true, ask
+	})
 }
 
 // isMissing reports whether err is the response of an API server that does not have the object of that name. The

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // doubtFor is how long a resource that a document does not list any more counts as served: one of several
@@ -89,6 +90,9 @@ type crdState struct {
 	changedAt uint64
 	changed   time.Time // the time of that change; zero: the first document has it
 	firstSeen time.Time
+	// learned is the resourceVersion of meta if the CRD was read before the watch had it. Earlier events of the watch, about CRDs before it,
+	// have no effect. Empty: the watch or a list has it.
+	learned string
 	// differs is since when documents after the last change differ from the definition; zero: they do
 	// not. Refuted reports whether they have differed for a long time: something else also serves the
 	// type, or CRDs can't be watched, and the CRD has changed since it was read.
@@ -371,6 +375,11 @@ func (k *knowledge) replaceCRDs(items []*slimMeta, number uint64, now time.Time)
 		}
 	}
 	since := k.changed
+	for _, states := range k.crds { // versions may have gone back
+		for _, state := range states {
+			state.learned = ""
+		}
+	}
 	for _, item := range items {
 		recalled := k.crd(groupResourceOf(item.Name)) != nil
 		changed := k.putCRD(item, number, now)
@@ -430,6 +439,20 @@ func (k *knowledge) putCRD(item *slimMeta, number uint64, now time.Time) (ask bo
 	state.differs, state.refuted = time.Time{}, false
 	k.touch(gr.Group)
 	return true
+}
+
+// isBehind reports whether item, of an event, is a CRD before the one that was read.
+func (k *knowledge) isBehind(item *slimMeta) bool {
+	state := k.crd(groupResourceOf(item.Name))
+	if state == nil || state.meta == nil || state.learned == "" {
+		return false
+	}
+	if state.meta.UID == item.UID {
+		state.learned = ""
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(item.ResourceVersion, state.learned)
+	return err == nil && order < 0
 }
 
 // forgetCRD records the deletion of a CRD. It reports false if the CRD is not known, or has been created

@@ -556,3 +556,21 @@ func TestKnowledge_UnchangedGroupsAreNotComputedAgain(t *testing.T) {
 		}
 	}
 }
+
+// After a list, the resourceVersions of the server may be lower than that of a CRD that was read before.
+func TestKnowledge_AListEndsWhatWasLearned(t *testing.T) {
+	k := &knowledge{}
+	k.putCRD(gadgetMeta("2"), 1, time.Now())
+	k.crd(gadgetGR).learned = "9"
+	former := gadgetMeta("1")
+	if former.ResourceVersion = "8"; !k.isBehind(former) {
+		t.Error("an event before the read has an effect")
+	}
+	if former.ResourceVersion = "10"; k.isBehind(former) {
+		t.Error("an event after the read has no effect")
+	}
+	k.replaceCRDs([]*slimMeta{gadgetMeta("2")}, 2, time.Now())
+	if former.ResourceVersion = "8"; k.isBehind(former) {
+		t.Error("an event after the list has no effect")
+	}
+}

@@ -518,6 +518,9 @@ func (l *live) crdSource() source {
 			return true, k.replaceCRDs(items, number, now)
 		},
 		one: func(kind watch.EventType, item *slimMeta, number uint64, now time.Time) (differs, ask bool) {
+			if k.isBehind(item) {
+				return false, false
+			}
 			if kind == watch.Deleted {
 				gone := k.forgetCRD(item, number, now)
 				return gone, gone

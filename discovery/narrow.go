@@ -269,6 +269,15 @@ func (n *narrow) snapshot() *snapshot {
 	return newSnapshot(views, nil, nil)
 }
 
+// crdOf returns the metadata of the CRD of gr; nil if it is not known. The caller holds the lock of the run.
+func (n *narrow) crdOf(gr schema.GroupResource) *slimMeta {
+	i := slices.IndexFunc(n.types, func(t *narrowType) bool { return t.gvr.GroupResource() == gr })
+	if i < 0 {
+		return nil
+	}
+	return n.types[i].crd.meta
+}
+
 // wantLocked returns what is known of gvr, and requests it from now on. It returns nil if the run
 // widens. The caller holds the lock of the run.
 func (n *narrow) wantLocked(gvr schema.GroupVersionResource) *narrowType {

@@ -357,3 +357,35 @@ func TestNarrow_AMissingCRDIsDeletedAlsoIfItComesBack(t *testing.T) {
 		}
 	})
 }
+
+// The watch of the CRD may be behind.
+func TestNarrow_ANextCRDThatIsReadEndsIt(t *testing.T) {
+	inNarrow(t, []string{"v1"}, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		next := recordInformerEvents(t, r)
+		admit(t, r, gadgets)
+		sleep(time.Second)
+		next()
+		w.update(func() {
+			clear(w.crds.streams)
+			w.dropCRD(gadgetsCRD)
+			again := gadget("v1")
+			again.uid = "2"
+			w.setCRD(again)
+		})
+		sleep(time.Second)
+		if !r.Status().Narrow {
+			t.Fatal("the run is not narrow")
+		}
+		if uid, err := typefacts.Of(r).CRDUID(t.Context(), gadgets.GroupResource()); uid != "2" || err != nil {
+			t.Fatal(uid, err)
+		}
+		if r.Status().Narrow {
+			t.Error("the run is still narrow")
+		}
+		sleep(time.Minute)
+		if got, want := next(), []string{"Removed gadgets.v1.example.org (CRDDeleted)", "Added gadgets.v1.example.org"}; len(got) < 2 || !slices.Equal(got[:2], want) {
+			t.Errorf("%q, want at first %q", got, want)
+		}
+	})
+}

@@ -687,3 +687,17 @@ func (w *memoryServer) endWatches(c *objectStore, expire bool) {
 		}
 	}
 }
+
+// delayEvents makes the open watches of c stand still until the returned function is called.
+func (w *memoryServer) delayEvents(c *objectStore) (caughtUp func()) {
+	streams, seen := maps.Clone(c.streams), len(c.log)
+	clear(c.streams)
+	return func() {
+		for s := range streams {
+			for _, f := range c.log[seen:] {
+				s.frames <- f.line
+			}
+			c.streams[s] = true
+		}
+	}
+}

@@ -26,7 +26,8 @@ type Facts interface {
 	Expect(gr schema.GroupResource) (stop func())
 
 	// CRDUID requests the UID of the CustomResourceDefinition of gr from the server. It sends one
-	// request, for the CRD's metadata. If there is no such CRD, the error is a
+	// request, for the CRD's metadata. If it is another CRD than the resolver knows, the resolver
+	// knows it when CRDUID returns, also if its watch of CRDs is behind. If there is no such CRD, the error is a
 	// *discovery.NotServedError. If the request fails, or for a resolver of NewFromDiscovery, the
 	// error is a *discovery.InconclusiveError.
 	CRDUID(ctx context.Context, gr schema.GroupResource) (types.UID, error)

@@ -126,6 +126,11 @@ var ofDiscovery = []table{
 		{"a mapper reports a group that is down as not served", "tryMapped", replace("c.refuse(q)", "err")},
 		{"a NotServed answer of one method is used for another", "partial", drop("method: method")},
 		{"the versions of a RESTMapping are ignored", "ofKind", drop(`q.versions += version + ","`)},
+		{"another CRD that an informer has read is not learned", "live.learn", always("had == nil || had.UID == item.UID")},
+		{"a CRD that was read is published late", "live.learn", drop("l.publishLocked(now)")},
+		{"a narrow run does not learn a CRD that was read", "live.learn", drop("l.narrow.widenLocked()")},
+		{"events before a CRD that was read have an effect", "live.crdSource", never("k.isBehind(item)")},
+		{"a list does not end what was learned", "knowledge.replaceCRDs", drop(`state.learned = ""`)},
 		{"answers of the RESTMapper are not counted", "mapped", drop("r.answers.count(err)")},
 		{"the RESTMapper has no kinds of lists", "mapper.RESTMappingWithContext", always(`!strings.HasSuffix(gk.Kind, "List")`)},
 		{"an answer of the RESTMapper from memory is not counted", "mapper.RESTMappingWithContext", drop(
