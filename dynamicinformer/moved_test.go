@@ -141,6 +141,14 @@ func TestMoved_Polling(t *testing.T) {
 	})
 }
 
+// unwatched is the response to a request while widgets can't be watched: an informer does not see that they are deleted.
+func unwatched(req fakecluster.Request) error {
+	if req.GVR == widgets && req.Verb == "watch" {
+		return apierrors.NewServiceUnavailable("cut")
+	}
+	return nil
+}
+
 // Objects are reported as deleted only if the server says that the namespace is gone: a failed request is no evidence.
 func TestMoved_RequestsForTheNamespaceFail(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -170,12 +178,12 @@ func TestMoved_RequestsForTheNamespaceFail(t *testing.T) {
 					if req.GVR == namespaceType.GVR && req.Verb == "list" && time.Now().Before(until) {
 						return tc.err
 					}
-					return nil
+					return unwatched(req)
 				})
+				in.cluster.CloseWatches(widgets)
+				synctest.Wait()
 				if tc.deleted {
-					if err := in.cluster.Resource(namespaceType.GVR).Delete(in.Context(), "a", metav1.DeleteOptions{}); err != nil {
-						in.Fatal(err)
-					}
+					removeNamespace(in.T, in.cluster, "a")
 				} else {
 					labelNamespace(in.T, in.cluster, "a", "blue")
 				}
@@ -208,10 +216,13 @@ func TestMoved_ATerminatingNamespaceThatLosesItsLabel(t *testing.T) {
 				}
 				synctest.Wait()
 				events.take()
+				in.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error { return unwatched(req) })
+				in.cluster.CloseWatches(widgets)
+				synctest.Wait()
 				if change == "label" {
 					labelNamespace(in.T, in.cluster, "a", "blue")
-				} else if err := namespaces.Delete(in.Context(), "a", metav1.DeleteOptions{}); err != nil {
-					in.Fatal(err)
+				} else {
+					removeNamespace(in.T, in.cluster, "a")
 				}
 				synctest.Wait()
 				if diff := cmp.Diff([]string{want}, events.take()); diff != "" {
@@ -232,6 +243,9 @@ func TestMoved_ANamespaceThatWasCreatedAgainIsAnother(t *testing.T) {
 			if req.GVR == namespaceType.GVR && cut.Load() && (req.Verb == "list" || req.Verb == "watch") {
 				return apierrors.NewServiceUnavailable("cut")
 			}
+			if cut.Load() {
+				return unwatched(req)
+			}
 			return nil
 		})
 		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithNamespaceSelector("team=red"))
@@ -243,9 +257,9 @@ func TestMoved_ANamespaceThatWasCreatedAgainIsAnother(t *testing.T) {
 		events.take()
 		cut.Store(true)
 		in.cluster.CloseWatches(namespaceType.GVR)
-		if err := in.cluster.Resource(namespaceType.GVR).Delete(in.Context(), "a", metav1.DeleteOptions{}); err != nil {
-			in.Fatal(err)
-		}
+		in.cluster.CloseWatches(widgets)
+		synctest.Wait()
+		removeNamespace(in.T, in.cluster, "a")
 		labelNamespace(in.T, in.cluster, "a", "blue")
 		in.cluster.Expire(namespaceType.GVR)
 		time.Sleep(10 * time.Second)

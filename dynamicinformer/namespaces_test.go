@@ -363,6 +363,18 @@ func labelNamespace(t *testing.T, cluster *fakecluster.Cluster, name, team strin
 	}
 }
 
+// removeNamespace deletes a namespace after its widget x, as an API server does. An open watch shows the first deletion before the second one.
+func removeNamespace(t *testing.T, cluster *fakecluster.Cluster, name string) {
+	t.Helper()
+	if err := cluster.Resource(widgets).Namespace(name).Delete(t.Context(), "x", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	if err := cluster.Resource(namespaceType.GVR).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestNamespaceSelector_NamespacesComeAndGo(t *testing.T) {
 	inSet(t, func(in bubble) {
 		t, cluster, f := in.T, in.cluster, in.factory
@@ -388,9 +400,7 @@ func TestNamespaceSelector_NamespacesComeAndGo(t *testing.T) {
 		check("created", "add c/x")
 		labelNamespace(t, cluster, "a", "blue")
 		check("with another label", "move a/x")
-		if err := cluster.Resource(namespaceType.GVR).Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		removeNamespace(t, cluster, "b")
 		check("deleted", "delete b/x")
 		if got := len(cluster.Requests("list", widgets)); got != 3 {
 			t.Errorf("lists = %d, want one for each namespace", got)

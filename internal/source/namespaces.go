@@ -187,6 +187,13 @@ func (n *Namespaces) Current() ([]string, <-chan struct{}) {
 	return n.names, n.changed
 }
 
+// has reports whether name is in the set.
+func (n *Namespaces) has(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.hasLocked(name)
+}
+
 func (n *Namespaces) hasLocked(name string) bool {
 	_, has := slices.BinarySearch(n.names, name)
 	return has

@@ -33,6 +33,8 @@ const (
 	pageAfter = time.Minute
 	// answersAfter is the maximum wait for the responses to the first watches of a set.
 	answersAfter = time.Second
+	// remainingAfter is the maximum time of a page in the list of a namespace that is gone. Changes of the set wait for it.
+	remainingAfter = 10 * time.Second
 )
 
 var errReplacedType = errors.New("the list is of another type")
@@ -334,12 +336,46 @@ func (m *merged) remove(ctx context.Context, children map[string]*child, wanted 
 	m.account.Retain(wanted)
 	m.known.retainChildren(wanted)
 	for _, name := range unique(names) {
-		if !wanted[name] && m.give(ctx, &part{namespace: name, removed: true, gone: m.set.isGone(name)}) != nil {
+		if !wanted[name] && !m.drop(ctx, name, wanted) {
 			return false
 		}
 	}
 	forgetGone(m.set, wanted)
 	return ctx.Err() == nil
+}
+
+// drop deletes the objects of a namespace that has left the set and whose child has ended. If the set has the name again, it is added to wanted, and
+// nothing is deleted: the next child continues at the version of the last one.
+func (m *merged) drop(ctx context.Context, name string, wanted map[string]bool) bool {
+	p := &part{namespace: name, removed: true, gone: m.set.isGone(name)}
+	if p.gone {
+		p.list = m.remaining(ctx, name)
+	}
+	if m.set.has(name) {
+		wanted[name] = true
+		return true
+	}
+	return m.give(ctx, p) == nil
+}
+
+// remaining lists a namespace that is gone, and whose child has ended, if the reflector has objects of it. The server may have another namespace
+// with that name, and the child may have passed on its objects. Remaining returns nil if there is no list.
+func (m *merged) remaining(ctx context.Context, name string) *response {
+	held := false
+	err := m.give(ctx, &part{namespace: name, do: func() error { // after the events of the child
+		held = len(m.known.keysIn(name)) > 0
+		return nil
+	}})
+	if err != nil || !held {
+		return nil
+	}
+	in := m.in(m.set, m.requests(m.of), name).unreported()
+	in.timeout = remainingAfter
+	r, err := m.listPages(ctx, in, nil, pageSize, nil, nil)
+	if err != nil {
+		return nil
+	}
+	return r
 }
 
 // give passes on p, and returns when its objects have been passed on.
@@ -625,7 +661,7 @@ type part struct {
 	slots     *sharding.Slots // it is only about the objects in these slots; nil: about all objects in the namespace
 	list      *response
 	removed   bool
-	gone      bool      // it was removed because the server does not have it any more
+	gone      bool      // it was removed because the server does not have it any more; list, if any, is of another one with its name
 	suspicion suspicion // that of the child, before the list
 	do        func() error
 	version   string
@@ -655,7 +691,7 @@ func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 	content := listed{}
 	if p.list != nil {
 		var err error
-		if content, err = newListed(p.list, &s.transform, &s.sizes); err != nil {
+		if content, err = newListed(p.list, &s.transform, &s.sizes); err != nil && !p.removed {
 			if p.namespace != "" {
 				err = fmt.Errorf("namespace %s: %w", p.namespace, err)
 			}
@@ -679,9 +715,11 @@ func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 func (s *resumableWatch) passNamespace(ctx context.Context, p *part, content listed, t Type) bool {
 	content.suspicion = p.suspicion
 	s.awaitStore(ctx, &content)
-	missing, left := s.missingIn(content, t, s.known.keysIn(p.namespace)), map[string]bool{}
-	for _, key := range missing {
-		left[key] = p.removed && !p.gone
+	keys := s.known.keysIn(p.namespace)
+	missing, left := s.missingIn(content, t, keys), map[string]bool{}
+	if p.removed {
+		missing, left = keys, leftIn(keys, missing, p.gone)
+		content = listed{} // the reflector gets no object of another namespace with that name
 	}
 	if content.view != nil {
 		for _, key := range s.known.keysOf(p.namespace, content.view.Slots.Complement()) {
@@ -702,4 +740,19 @@ func (s *resumableWatch) passNamespace(ctx context.Context, p *part, content lis
 		s.known.holdIn(p.namespace, content.view)
 	}
 	return true
+}
+
+// leftIn returns those of the keys of a removed namespace whose objects exist. If the namespace is gone, these are not missing in a list, and belong
+// to another namespace with that name.
+func leftIn(keys, missing []string, gone bool) map[string]bool {
+	left := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		left[key] = true
+	}
+	if gone {
+		for _, key := range missing {
+			delete(left, key)
+		}
+	}
+	return left
 }

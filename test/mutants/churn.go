@@ -12,9 +12,8 @@ var ofChurn = []table{
 		{"churn: the failure of a namespace does not end", "Namespaces.succeeded", drop("delete(n.failing, name)")},
 		{"churn: the objects of a namespace that can't be listed are deleted", "known.keysNotListed", drop("found[key] = true")},
 		{"churn: a set of namespaces resumes at the versions of its lists", "child.pass", drop("c.version = cmp.Or(version, c.version)")},
-		{"churn: the objects of a namespace that has left the set stay", "merged.remove", replace(
-			"m.give(ctx, &part{namespace: name, removed: true, gone: m.set.isGone(name)}) != nil", `name == ""`)},
-		{"churn: the objects of a namespace that has left the set are deleted", "resumableWatch.passNamespace", replace("p.removed && !p.gone", "false")},
+		{"churn: the objects of a namespace that has left the set stay", "merged.drop", replace("m.give(ctx, p) == nil", "p != nil")},
+		{"churn: the objects of a namespace that has left the set are deleted", "resumableWatch.passNamespace", replace("leftIn(keys, missing, p.gone)", "map[string]bool{}")},
 		{"churn: watches are of all namespaces", "client.WatchWithContext", replace("c.namespace", `""`)},
 		{"churn: objects stay in the old version of their type", "resumableWatch.relist", never("of.GVR != t.GVR")},
 		{"churn: objects of a namespace that could not be listed stay in the old version of their type", "resumableWatch.give", drop("if rewritten || content.suspicion.needsContent() { s.known.distrust(content) }")},
