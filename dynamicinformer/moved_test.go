@@ -270,3 +270,86 @@ func TestMoved_ANamespaceThatWasCreatedAgainIsAnother(t *testing.T) {
 		}
 	})
 }
+
+// A namespace is deleted, and created again with the object y before the informer asks whether it is gone. Its watch shows what happens to its
+// objects: if the new one is selected, no object is deleted that exists.
+func TestMoved_ANamespaceIsCreatedAgainAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		team  string // of the new one
+		ended bool   // the new one is deleted, and the informer does not see it
+		want  []string
+		names []string // of the set
+		asks  int      // whether it is gone
+	}{
+		"it is selected":              {team: "red", want: []string{"delete a/x", "add a/y"}, names: []string{"a"}, asks: 1},
+		"it is not selected":          {team: "blue", want: []string{"delete a/x", "add a/y", "move a/y"}, asks: 1},
+		"it is deleted before a list": {team: "red", ended: true, want: []string{"delete a/x", "add a/y", "delete a/y"}, asks: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inSet(t, func(in bubble) {
+				in.cluster.Serve(namespaceType)
+				labelNamespace(in.T, in.cluster, "a", "red")
+				l := acquire(in.T, in.factory, widgets, dynamicinformer.WithNamespaceSelector("team=red"))
+				events := listen(in.T, l.Informer())
+				if err := l.WaitForSync(in.Context()); err != nil {
+					in.Fatal(err)
+				}
+				synctest.Wait()
+				events.take()
+				var asked, cut atomic.Bool
+				in.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+					switch {
+					case req.GVR != namespaceType.GVR:
+					case req.Verb == "list" && req.Options.FieldSelector != "" && !asked.Swap(true):
+						cut.Store(tc.ended)
+						if tc.ended {
+							in.cluster.CloseWatches(namespaceType.GVR)
+						}
+						time.Sleep(time.Millisecond)                   // the watch ends
+						labelNamespace(in.T, in.cluster, "a", tc.team) //nolint:contextcheck // the context of the test
+						create(in.T, in.cluster, widgets, "a", "y")    //nolint:contextcheck // the context of the test
+						time.Sleep(time.Millisecond)                   // the informer gets y
+					case cut.Load() && (req.Verb == "watch" || req.Verb == "list" && req.Options.FieldSelector == ""):
+						return apierrors.NewServiceUnavailable("cut")
+					}
+					return nil
+				})
+				removeNamespace(in.T, in.cluster, "a")
+				time.Sleep(10 * time.Second)
+				if tc.ended {
+					if err := in.cluster.Resource(widgets).Namespace("a").Delete(in.Context(), "y", metav1.DeleteOptions{}); err != nil {
+						in.Fatal(err)
+					}
+					if err := in.cluster.Resource(namespaceType.GVR).Delete(in.Context(), "a", metav1.DeleteOptions{}); err != nil {
+						in.Fatal(err)
+					}
+					in.cluster.Expire(namespaceType.GVR)
+					cut.Store(false)
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if diff := cmp.Diff(tc.want, events.take()); diff != "" {
+					in.Errorf("events (-want +got):\n%s", diff)
+				}
+				var names []string
+				for _, n := range l.Status().Namespaces {
+					names = append(names, n.Name)
+				}
+				if diff := cmp.Diff(tc.names, names); diff != "" {
+					in.Errorf("the set has (-want +got):\n%s", diff)
+				}
+				in.cluster.SendBookmarks(namespaceType.GVR)
+				synctest.Wait()
+				asks := 0
+				for _, req := range in.cluster.Requests("list", namespaceType.GVR) {
+					if req.Options.FieldSelector != "" {
+						asks++
+					}
+				}
+				if asks != tc.asks {
+					in.Errorf("the informer has asked %d times, want %d", asks, tc.asks)
+				}
+			})
+		})
+	}
+}

@@ -43,7 +43,7 @@ var ofChurn = []table{
 		{"churn: a watch that fails is no failure", "State.Failed", drop("next.Watch = next.Watch.failed(err, reason, next.At)")},
 	}},
 	{"internal/namespaces", ofModel, []mutant{
-		{"churn: the objects of a namespace that loses its label are deleted", "selected.Delete", replace("!s.exists(name, namespace.GetUID())", "true")},
+		{"churn: the objects of a namespace that loses its label are deleted", "selected.remove", replace("s.ask(name, uid)", "gone")},
 	}},
 	{"internal/follow", ofModel, []mutant{
 		{"churn: a type that is gone is followed", "Follower.remove", never("t != nil")},
