@@ -72,7 +72,7 @@ func (e *RewoundError) Error() string {
 // comparison compares the version of a watch with that of the server when it is time to do so. It continues with the next watch of the
 // same objects. The goroutine that reads the watch owns it.
 type comparison struct {
-	// doubtful says that the server could not be reached, or has ended a watch early, and nothing has shown its version since.
+	// doubtful says that the server could not be reached, or has ended a watch early or not at all, and nothing has shown its version since.
 	doubtful bool
 	// late says that a comparison has failed during the doubt: a later version does not end it.
 	late      bool

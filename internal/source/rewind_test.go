@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
@@ -186,6 +187,46 @@ func TestRewind_AnEarlyEndIsCompared(t *testing.T) {
 				w.create("d", "e", "f")
 				w.expect("then", "add d red", "add e red", "add f red")
 				w.checkLists("then", small+1, whole+1)
+			})
+		})
+	}
+}
+
+// hanging is a client whose watches hang while hangs is set.
+type hanging struct {
+	source.Client
+	hangs atomic.Bool
+}
+
+func (c *hanging) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
+	if c.hangs.Load() {
+		return watch.NewFake(), nil
+	}
+	return c.Client.Watch(ctx, gvr, namespace, opts)
+}
+
+// The server is restored while the connection of a watch hangs.
+func TestRewind_AWatchThatHungIsCompared(t *testing.T) {
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := &hanging{}
+				w := newTestInformer(t, func(cfg *source.Config) {
+					scope(cfg)
+					client.Client, cfg.Client = cfg.Client, client
+				}, "a")
+				backup := w.cluster.Backup()
+				w.create("b")
+				w.expect("before", "add b red")
+				time.Sleep(time.Minute)
+				client.hangs.Store(true)
+				w.cluster.CloseWatches(widgets)
+				synctest.Wait()
+				client.hangs.Store(false)
+				w.cluster.Restore(backup)
+				time.Sleep(11 * time.Minute) // at most 10 are the timeout
+				w.expect("restored", "delete b red")
+				w.checkRewinds(1)
 			})
 		})
 	}

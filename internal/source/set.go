@@ -596,7 +596,7 @@ func (c *child) watch(ctx context.Context) error {
 		return nil
 	}
 	lasted := time.Since(opened)
-	c.comparison.doubtful = c.comparison.doubtful || broken == nil && stream.endedEarly(lasted)
+	c.comparison.doubtful = c.comparison.doubtful || broken == nil && stream.isDoubtful(lasted)
 	if lasted >= resetAfter {
 		c.pace.reset()
 	}

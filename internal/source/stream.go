@@ -51,6 +51,7 @@ type stream struct {
 	// elsewhere says that the watch did not begin at the version of the source, since the tweak has changed it: its events may be of
 	// earlier versions.
 	elsewhere  bool
+	hung       bool          // the server has not ended the watch after its timeout
 	timeout    time.Duration // after which the server ends the watch; zero: it chooses
 	isMerged   bool          // it merges the watches of a set of namespaces
 	comparison *comparison
@@ -91,6 +92,7 @@ func (s *stream) run(ctx context.Context, pass deliver, other <-chan struct{}) e
 			s.stalled(ctx, pass)
 			return over
 		case <-s.overdue.elapsed():
+			s.hung = true
 			s.requests.failed(ctx, VerbWatch, errOverdue)
 			if s.initial {
 				pass(errorEvent(errOverdue), true)
@@ -218,10 +220,10 @@ func (s *stream) stalled(ctx context.Context, pass deliver) {
 	pass(errorEvent(err), true)
 }
 
-// endedEarly reports whether a watch that has lasted for that time, and has sent no error, was not ended by its timeout: the server
-// may have been replaced. Client-go's decoder hides that a connection was lost. Client-go's fakes know no timeout.
-func (s *stream) endedEarly(lasted time.Duration) bool {
-	return lasted+brief < s.timeout && !s.requests.gate.cfg.Client.IsWatchListSemanticsUnSupported()
+// isDoubtful reports whether a watch that has lasted for that time, and has sent no error, was not ended by its timeout, but ended early or hung:
+// the server may have been replaced. Client-go's decoder hides that a connection was lost. Client-go's fakes know no timeout.
+func (s *stream) isDoubtful(lasted time.Duration) bool {
+	return (s.hung || lasted+brief < s.timeout) && !s.requests.gate.cfg.Client.IsWatchListSemanticsUnSupported()
 }
 
 // errorOf returns the error of an ERROR event, without response bodies.
