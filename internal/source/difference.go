@@ -42,6 +42,7 @@ func (s *resumableWatch) flush(ctx context.Context, t Type) bool {
 		return false
 	}
 	s.known.reset(t)
+	s.cfg.Namespaces.use(false)
 	s.account.Update()
 	s.dropCommon()
 	s.cfg.Observer.Completed()
@@ -141,6 +142,8 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 	s.requested = content.view
 	if content.positions != nil {
 		forgetGone(s.cfg.Namespaces, content.positions)
+	} else {
+		s.cfg.Namespaces.use(false) // the type is cluster-scoped, for example
 	}
 	s.nameless = false
 	s.comparison.shown()

@@ -22,6 +22,7 @@ type Namespaces struct {
 	run         func(ctx context.Context, set *Namespaces, result func(verb string, err error)) // nil: Set is called by users
 	terminating map[string]bool                                                                 // by name
 	gone        map[string]bool                                                                 // names that have left the set because the server does not have them any more
+	unused      bool                                                                            // the source has no objects of the namespaces: gone stays empty
 	unknown     error                                                                           // why the names are not known; nil: no request has failed
 	unnamed     error                                                                           // why requests for the names fail; nil: they do not
 	allowed     bool                                                                            // only those that are not forbidden
@@ -122,6 +123,9 @@ func (n *Namespaces) Follow(terminating map[string]bool, gone ...string) {
 	n.mu.Lock()
 	n.terminating = terminating
 	for _, name := range gone {
+		if n.unused {
+			break
+		}
 		if n.gone == nil {
 			n.gone = map[string]bool{}
 		}
@@ -136,6 +140,19 @@ func (n *Namespaces) isGone(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.gone[name]
+}
+
+// use records whether the source has, or will have, objects of the namespaces. If not, the set does not store why names leave it. N may be nil.
+func (n *Namespaces) use(is bool) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.unused = !is
+	if n.unused {
+		n.gone = nil
+	}
 }
 
 // forgetGone forgets why names have left the set, except the keys of kept: the objects of the others have been deleted.

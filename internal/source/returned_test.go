@@ -17,6 +17,36 @@ import (
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
+// noteEvents returns the additions, deletions and moves of objects from now on. They may be read after synctest.Wait.
+func (s *testSet) noteEvents() *[]string {
+	s.t.Helper()
+	events := new([]string)
+	note := func(event string, obj any) {
+		*events = append(*events, event+" "+obj.(*unstructured.Unstructured).GetName())
+	}
+	_, err := s.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if !initial {
+				note("add", obj)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if object, is := source.Moved(obj); is {
+				note("move", object)
+				return
+			}
+			note("delete", obj)
+		},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	synctest.Wait()
+	return events
+}
+
+func markMoved(cfg *source.Config) { cfg.MarkMoved = true }
+
 // A namespace n with the objects a and b was deleted and created again, with the object c. The set says that the former n is gone. Only the objects
 // of the former n are deleted.
 func TestNamespaces_OneThatIsGoneWasCreatedAgain(t *testing.T) {
@@ -37,29 +67,8 @@ func TestNamespaces_OneThatIsGoneWasCreatedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newTestSet(t, func(cfg *source.Config) { cfg.MarkMoved = true }, nil, "m", "n")
-				var events []string
-				note := func(event string, obj any) {
-					events = append(events, event+" "+obj.(*unstructured.Unstructured).GetName())
-				}
-				_, err := s.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
-					AddFunc: func(obj any, initial bool) {
-						if !initial {
-							note("add", obj)
-						}
-					},
-					DeleteFunc: func(obj any) {
-						if object, is := source.Moved(obj); is {
-							note("move", object)
-							return
-						}
-						note("delete", obj)
-					},
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				synctest.Wait()
+				s := newTestSet(t, markMoved, nil, "m", "n")
+				events := s.noteEvents()
 				var removed atomic.Bool
 				s.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
 					switch {
@@ -86,7 +95,7 @@ func TestNamespaces_OneThatIsGoneWasCreatedAgain(t *testing.T) {
 				s.set.Follow(map[string]bool{"m": false}, "n")
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				if diff := cmp.Diff(tc.want, events); diff != "" {
+				if diff := cmp.Diff(tc.want, *events); diff != "" {
 					t.Errorf("events (-want +got):\n%s", diff)
 				}
 				want := []string{"m/a", "m/b"}
@@ -128,4 +137,45 @@ func TestNamespaces_ListOfOneThatIsGoneHangs(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		s.expect("after the list", "delete a red", "delete b red", "add a red", "add b red")
 	})
+}
+
+// A type that is not in namespaces any more has no objects whose namespaces may be gone.
+func TestNamespaces_ThoseThatAreGoneAreNotStoredWithoutObjects(t *testing.T) {
+	for name, change := range map[string]func(*testSet, *source.Type){
+		"the type is gone": func(_ *testSet, now *source.Type) { now.Serving = source.Gone },
+		"the type is cluster-scoped": func(s *testSet, now *source.Type) {
+			s.cluster.Serve(fakecluster.Type{GVR: widgets, Kind: "Widget"})
+			now.Namespaced = false
+			now.Generation++
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTestSet(t, markMoved, nil, "m", "n")
+				was, _ := s.available.Current()
+				now := was
+				change(s, &now)
+				s.available.Set(now)
+				time.Sleep(time.Minute)
+				s.checkKeys("after the change")
+				s.set.Follow(map[string]bool{"m": false}, "n")
+				if gone := s.set.Gone(); gone != 0 {
+					t.Errorf("the set stores %d names", gone)
+				}
+				s.cluster.Serve(widgetType)
+				create(t, s.cluster, "m", "c", "red")
+				was.Generation = now.Generation + 1
+				s.available.Set(was)
+				time.Sleep(time.Minute)
+				s.checkKeys("in namespaces again", "m/c")
+				events := s.noteEvents()
+				s.cluster.Intercept(failing("list", errForbidden, 0)) // the list would show that the fake server has c
+				s.set.Follow(map[string]bool{}, "m")
+				synctest.Wait()
+				if diff := cmp.Diff([]string{"delete c"}, *events); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
 }

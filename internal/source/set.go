@@ -74,6 +74,7 @@ func (g *gate) listSet(ctx context.Context, set *Namespaces, from *requests, cha
 		g.known.expired() // no watch of all namespaces follows
 		return nil, errUnnamed
 	}
+	set.use(true)
 	for {
 		names, replaced := set.Current()
 		g.known.cover(names)
