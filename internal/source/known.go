@@ -296,6 +296,15 @@ func (k *known) keyOf(own string) string {
 	return own
 }
 
+// rejects reports whether the object with the original key own is left out. If UIDs are known, it has that one: the deletion of an earlier object may
+// arrive later than a list that has another one with its name.
+func (k *known) rejects(own string, uid types.UID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	rejected, is := k.rejected.objects[own]
+	return is && (rejected.uid == uid || rejected.uid == "" || uid == "")
+}
+
 // admit records that the object under key is no longer left out, and reports whether it was.
 func (k *known) admit(key string) bool {
 	k.mu.Lock()

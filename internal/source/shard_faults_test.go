@@ -613,6 +613,34 @@ func TestShard_GainedListThatCanNotBeDecodedIsRepeatedWithPauses(t *testing.T) {
 	}
 }
 
+// The deletion of an object arrives after the list that has another object of that name, which is left out.
+func TestShard_LateDeletionDoesNotEndARejection(t *testing.T) {
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				held := &atomic.Bool{}
+				w, shard := sharded(t, part(0, 2), 4, func(cfg *source.Config) {
+					cfg.Client = failsIn{delayed{cfg.Client, nil, holding(held)}, part(1, 2)}
+					scope(cfg)
+				})
+				w.recreateIn("x", part(0, 2))
+				synctest.Wait()
+				held.Store(true)
+				w.remove("x")
+				w.recreateIn("x", part(1, 2))
+				shard.set(part(0, 1))
+				time.Sleep(time.Second)
+				held.Store(false)
+				time.Sleep(time.Minute)
+				w.checkStore(part(0, 2))
+				if got, want := w.source.State().Rejected.Count, len(w.in(part(1, 2))); got != want {
+					t.Errorf("%d objects are left out, want %d", got, want)
+				}
+			})
+		})
+	}
+}
+
 func TestShard_LeftOutObjectsOfLostSlotsDoNotCount(t *testing.T) {
 	for name, scope := range scopes {
 		t.Run(name, func(t *testing.T) {
