@@ -168,7 +168,9 @@ func (s *resumableWatch) closed(ctx context.Context, p *relay, lasted time.Durat
 	switch {
 	case p.against != unsuspected:
 		s.known.suspect(p.against)
-		s.putOff(&s.pace, nil)
+		if p.against == receded {
+			s.putOff(&s.pace, nil)
+		}
 	case !p.wanted:
 		return false
 	case p.broken != nil:

@@ -74,7 +74,7 @@ func (e *RewoundError) Error() string {
 type comparison struct {
 	// doubtful says that the server could not be reached, or has ended a watch early or not at all, and nothing has shown its version since.
 	doubtful bool
-	// late says that a comparison has failed during the doubt: a later version does not end it.
+	// late says that a comparison of this watch has failed during the doubt: a later version does not end it.
 	late      bool
 	pause     time.Duration    // before the last comparison, if it and all since a version was shown have failed
 	elsewhere bool             // events may be of earlier versions, or have been compared before
@@ -88,7 +88,7 @@ var atOnce = func() chan time.Time { c := make(chan time.Time); close(c); return
 // begin is called when stream was just opened.
 func (c *comparison) begin(stream *stream) {
 	c.elsewhere = stream.elsewhere || stream.isMerged // each child of a set has compared its events
-	c.doubtful = c.doubtful || stream.interrupted
+	c.doubtful, c.late = c.doubtful || stream.interrupted, false
 	switch {
 	case stream.initial, stream.isMerged: // its version is that of the server; each namespace of a set has its own
 	case c.doubtful:

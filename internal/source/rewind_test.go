@@ -399,11 +399,14 @@ func TestRewind_TheVersionIsPassedWhileComparisonsFail(t *testing.T) {
 	for name, test := range map[string]struct {
 		namespaces []string
 		event      bool // an event with a later version comes before a comparison succeeds
+		works      bool // lists work again when it comes
 	}{
-		"an event comes":           {nil, true},
-		"a comparison comes":       {nil, false},
-		"a set, an event comes":    {[]string{"ns", "other"}, true},
-		"a set, a comparison does": {[]string{"ns", "other"}, false},
+		"an event comes":                        {nil, true, false},
+		"an event comes when lists work":        {nil, true, true},
+		"a comparison comes":                    {nil, false, false},
+		"a set, an event comes":                 {[]string{"ns", "other"}, true, false},
+		"a set, an event comes when lists work": {[]string{"ns", "other"}, true, true},
+		"a set, a comparison does":              {[]string{"ns", "other"}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -430,22 +433,55 @@ func TestRewind_TheVersionIsPassedWhileComparisonsFail(t *testing.T) {
 					t.Fatalf("version of the object = %s, want the same as in the lost history, %s", got, old)
 				}
 				want := []string{"delete lost red", "update a blue to a green", "add new red"}
+				if test.works {
+					w.cluster.Intercept(nil)
+				}
 				if test.event {
 					w.create("later")
 					want = append(want, "add later red")
 				}
-				time.Sleep(3 * time.Second)
-				w.expect("while lists fail")
-				w.cluster.Intercept(nil)
-				time.Sleep(time.Minute)
+				if !test.works {
+					time.Sleep(3 * time.Second)
+					w.expect("while lists fail")
+					w.cluster.Intercept(nil)
+					time.Sleep(time.Minute)
+				}
 				w.expect("then", want...)
 				w.checkRewinds(0)
 				w.create("next")
 				w.expect("next", "add next red")
+				time.Sleep(time.Minute) // the other namespace also has a comparison
 				_, whole := w.lists()
 				time.Sleep(time.Hour)
 				if _, now := w.lists(); now != whole {
 					t.Errorf("%d more whole lists in an hour, want none", now-whole)
+				}
+			})
+		})
+	}
+}
+
+// The next watch begins with another comparison: what was missed is the same as after an outage.
+func TestRewind_ANextWatchNeedsNoListAfterComparisonsThatFailed(t *testing.T) {
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTestInformer(t, scope, "a")
+				small, whole := w.lists()
+				time.Sleep(time.Minute)
+				w.cluster.Intercept(failing("list", errors.New("connection refused"), 0))
+				w.cluster.CloseWatches(widgets)
+				time.Sleep(3 * time.Second)
+				if now, _ := w.lists(); now == small {
+					t.Fatal("there was no comparison")
+				}
+				w.cluster.CloseWatches(widgets)
+				w.cluster.Intercept(nil)
+				time.Sleep(time.Minute)
+				w.create("b")
+				w.expect("then", "add b red")
+				if _, now := w.lists(); now != whole {
+					t.Errorf("%d whole lists", now-whole)
 				}
 			})
 		})

@@ -604,8 +604,10 @@ func (c *child) watch(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return nil
-	case c.suspicion != unsuspected:
+	case c.suspicion == receded:
 		c.pace.failed(time.Now(), nil)
+		return nil
+	case c.suspicion != unsuspected:
 		return nil
 	case broken != nil:
 		c.listed = apierrors.IsTooManyRequests(broken)
