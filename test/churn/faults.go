@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -125,6 +126,7 @@ func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
 	if fault == nil { // of a bandwidth without limit
 		fault = func(next http.Handler) http.Handler { return next }
 	}
+	fault = faultproxy.Watched(fault, func() { f.effects.add(op.With["kind"]) })
 	if times := number(op.With["times"], 0); times > 0 {
 		fault = faultproxy.Times(times, fault)
 	}
@@ -163,6 +165,7 @@ type Faults struct {
 	ofType func(typ string) faultproxy.Match
 	active map[string]activeFault
 
+	effects  effects
 	garbling atomic.Int64 // active faults that change the frames of watches
 	hiding   atomic.Int64 // active faults of requests for CRDs
 }
@@ -171,6 +174,28 @@ type Faults struct {
 type activeFault struct {
 	remove    func()
 	discovery bool // it concerns requests for discovery documents or CRDs
+}
+
+// effects are the numbers of requests whose responses faults have changed, by the kind of the fault.
+type effects struct {
+	mu    sync.Mutex
+	kinds map[string]int
+}
+
+func (e *effects) add(kind string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.kinds == nil {
+		e.kinds = map[string]int{}
+	}
+	e.kinds[kind]++
+}
+
+// Effects returns how many responses the faults of each kind have changed, among the requests that have ended. A delay is no change.
+func (f *Faults) Effects() map[string]int {
+	f.effects.mu.Lock()
+	defer f.effects.mu.Unlock()
+	return maps.Clone(f.effects.kinds)
 }
 
 // NewFaults returns faults of a proxy. OfType selects the requests for the objects of a type that an

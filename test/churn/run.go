@@ -55,6 +55,8 @@ type Result struct {
 	Violations []Violation
 	// Group is the API group of the run.
 	Group string
+	// Effects is how many responses the faults of each kind have changed. A fault that is injected may meet no request that it can change.
+	Effects map[string]int
 }
 
 // Failed reports whether there are violations.
@@ -130,6 +132,7 @@ func Run(ctx context.Context, cfg Config, script Script) (Result, error) {
 		r.writer.converter.close()
 	}
 	err = errors.Join(err, r.writer.endNamespaces(context.WithoutCancel(ctx)))
+	result.Effects = r.faults.Effects()
 	return result, err
 }
 

@@ -29,6 +29,9 @@ var scenarios = []func(*generator){
 	(*generator).followedTypes,
 	(*generator).failedConversion,
 	(*generator).quickChanges,
+	(*generator).expiredPages,
+	(*generator).withheldBookmarks,
+	(*generator).brokenEvents,
 }
 
 // scene is the type, the lease and the handler of a scenario.
@@ -616,6 +619,61 @@ func (g *generator) quickChanges() {
 	s.do(Update, "a/z")
 	s.do(Delete, "a/z")
 	s.do(Update, "a/x")
+	s.end()
+}
+
+// expiredPages makes a list in pages necessary, whose second page has expired.
+func (g *generator) expiredPages() {
+	s := g.scene("")
+	s.do(Create, "a/z", "color", g.color())
+	s.watch("selector", "", "pagesize", "2", "watchlist", "never", "namespaces", pick(g, "", "", "a,b"))
+	g.add(Settle, nil)
+	pages, expired := g.faultName(), g.faultName()
+	g.add(Fault, []string{pages, s.typ}, "kind", "expirecontinue", "at", "1")
+	g.add(Fault, []string{expired, s.typ}, "kind", pick(g, "gone", "gonestatus"), "times", "2")
+	g.add(Cut, []string{s.typ})
+	s.do(Delete, "a/x")
+	s.do(Update, "b/y", "color", g.color())
+	s.do(Create, "b/z", "color", g.color())
+	g.add(Pause, []string{pick(g, "300ms", "1500ms")})
+	s.do(Update, "a/z")
+	s.end()
+}
+
+// withheldBookmarks begins a watch whose bookmarks are late or do not come: that at the end of the initial events, or later ones.
+func (g *generator) withheldBookmarks() {
+	s := g.scene("")
+	withheld := g.faultName()
+	g.add(Fault, []string{withheld, s.typ}, append(g.faultOf(pick(g, "dropbookmarks", "noinitialend", "delaybookmarks")), "times", "", "share", "", "verb", "")...)
+	s.watch("selector", "", "watchlist", "", "polling", "")
+	g.add(Pause, []string{pick(g, "100ms", "500ms")})
+	s.do(Update, "a/x", "color", g.color())
+	s.do(Delete, "b/x")
+	g.add(Pause, []string{"200ms"})
+	if g.IntN(2) == 0 {
+		g.add(Heal, []string{withheld})
+		g.add(Cut, []string{s.typ})
+	}
+	s.do(Create, "b/z", "color", g.color())
+	s.end()
+}
+
+// brokenEvents makes the first events of watches invalid, or sends them twice.
+func (g *generator) brokenEvents() {
+	s := g.scene("")
+	s.watch("selector", "", "polling", "")
+	g.add(Settle, nil)
+	broken := g.faultName()
+	g.add(Fault, []string{broken, s.typ}, "kind", pick(g, "garbleframe", "duplicateframe"), "at", "1", "times", pick(g, "", "3"))
+	g.add(Cut, []string{s.typ})
+	g.add(Pause, []string{"100ms"})
+	for _, object := range []string{"a/x", "b/x", "a/x"} {
+		s.do(Update, object)
+		g.add(Pause, []string{"50ms"})
+	}
+	s.do(Delete, "a/y")
+	s.do(Replace, "b/y", "color", g.color())
+	g.add(Pause, []string{"100ms"})
 	s.end()
 }
 

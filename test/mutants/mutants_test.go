@@ -10,8 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const root = "../.."
@@ -32,6 +35,40 @@ func TestMutants_FitTheSource(t *testing.T) {
 				t.Errorf("%s.%s: %v", table.dir, m.fn, err)
 			}
 		}
+	}
+}
+
+// The page has a row for each bug that the churn model must find, with the invariant that finds it.
+func TestMutants_OfChurnAreInTheReadme(t *testing.T) {
+	page, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(page), "\n## Planted bugs\n")
+	section, _, ends := strings.Cut(section, "\n## ")
+	if !found || !ends {
+		t.Fatal("there is no section on planted bugs")
+	}
+	var rows, planted []string
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || strings.HasPrefix(cells[1], "---") || cells[1] == " planted bug " {
+			continue
+		}
+		if strings.TrimSpace(cells[2]) == "" {
+			t.Errorf("%s: no invariant", cells[1])
+		}
+		rows = append(rows, strings.TrimSpace(cells[1]))
+	}
+	for _, table := range ofChurn {
+		for _, m := range table.mutants {
+			planted = append(planted, strings.TrimPrefix(m.name, "churn: "))
+		}
+	}
+	slices.Sort(rows)
+	slices.Sort(planted)
+	if diff := cmp.Diff(planted, rows); diff != "" {
+		t.Errorf("test/README.md has other bugs (-planted +page):\n%s", diff)
 	}
 }
 

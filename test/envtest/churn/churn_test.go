@@ -165,11 +165,18 @@ func run(t *testing.T, parallel int, cfg churn.Config) {
 	defer stop()
 	next, failed := make(chan uint64), make(chan func(), parallel)
 	var workers sync.WaitGroup
+	var mu sync.Mutex
+	effects := map[string]int{} // of faults, by kind
 	for range parallel {
 		workers.Go(func() {
 			for seed := range next {
 				script := churn.Generate(seed, profile(cfg))
 				result, err := churn.Run(ctx, cfg, script)
+				mu.Lock()
+				for kind, responses := range result.Effects {
+					effects[kind] += responses
+				}
+				mu.Unlock()
 				switch {
 				case ctx.Err() != nil: // another script has failed
 				case result.Failed():
@@ -199,6 +206,7 @@ func run(t *testing.T, parallel int, cfg churn.Config) {
 	}
 	close(next)
 	workers.Wait()
+	t.Logf("responses that faults have changed: %v", effects)
 	close(failed)
 	for report := range failed {
 		report()

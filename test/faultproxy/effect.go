@@ -1,0 +1,100 @@
+package faultproxy
+
+import (
+	"context"
+	"hash"
+	"hash/fnv"
+	"net/http"
+	"sync"
+)
+
+// Watched returns fault, and calls effect once for each request whose response fault changes: its status or its body are not those of the
+// next handler, or the next handler does not get the request. A delay is no change. Effect is called concurrently, at the end of a request.
+// Many faults never meet a request that they can change, for example one of the second page of lists: a test that needs the fault must
+// count its effects.
+func Watched(fault Fault, effect func()) Fault {
+	return func(next http.Handler) http.Handler {
+		faulty := fault.around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			got, is := r.Context().Value(digestKey{}).(*digest)
+			if !is {
+				next.ServeHTTP(w, r)
+				return
+			}
+			got.begin(w)
+			next.ServeHTTP(got, r)
+		}))
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			got, sent := &digest{}, &digest{}
+			sent.begin(w)
+			defer func() { // also if the connection is broken
+				if !sent.equals(got) {
+					effect()
+				}
+			}()
+			faulty.ServeHTTP(sent, r.WithContext(context.WithValue(r.Context(), digestKey{}, got)))
+		})
+	}
+}
+
+// digestKey is the key of the digest of what the next handler writes.
+type digestKey struct{}
+
+// digest is a ResponseWriter that remembers what is written to it.
+type digest struct {
+	http.ResponseWriter // nil: nothing was written
+
+	mu   sync.Mutex
+	code int
+	body hash.Hash64
+}
+
+func (d *digest) begin(w http.ResponseWriter) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ResponseWriter, d.body = w, fnv.New64a()
+}
+
+func (d *digest) note(code int, b []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.code == 0 {
+		d.code = code
+	}
+	_, _ = d.body.Write(b)
+}
+
+// equals reports whether the same was written to both.
+func (d *digest) equals(other *digest) bool {
+	code, sum := d.written()
+	otherCode, otherSum := other.written()
+	return code == otherCode && sum == otherSum
+}
+
+func (d *digest) written() (code int, sum uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.body == nil {
+		return 0, 0
+	}
+	return d.code, d.body.Sum64()
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (d *digest) WriteHeader(code int) {
+	if code >= http.StatusOK {
+		d.note(code, nil)
+	}
+	d.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements [http.ResponseWriter].
+func (d *digest) Write(b []byte) (int, error) {
+	d.note(http.StatusOK, b) // also what a fault or a client that has left does not take
+	return d.ResponseWriter.Write(b)
+}
+
+// Flush implements [http.Flusher].
+func (d *digest) Flush() { flush(d.ResponseWriter) }
+
+// Unwrap implements the interface that http.ResponseController uses.
+func (d *digest) Unwrap() http.ResponseWriter { return d.ResponseWriter }
