@@ -597,16 +597,17 @@ func (s *subject) atRest(ctx context.Context, l *lease) []churn.Violation {
 func (c *comparison) state(ctx context.Context, i churn.Incarnation, exists bool) {
 	switch {
 	case c.world.Down():
-		c.down()
+		c.down(ctx)
 	case !exists:
 		c.absent(ctx)
 	case c.version != "" && !slices.Contains(i.Served, c.version):
 		if c.at.State == status.StateSynced || c.at.Reason != status.ReasonVersionNotServed {
 			c.report("version %s is not served, and the state is %s (%s)", c.version, c.at.State, c.at.Reason)
 		}
+		c.unsynced(ctx)
 		c.found = append(c.found, churn.CheckKnown(c.world, c.view, c.has)...)
 	case c.world.ConversionFails(c.view.Type, cmp.Or(c.version, i.Served[0])):
-		c.unconverted()
+		c.unconverted(ctx)
 	default:
 		c.served(ctx, i)
 	}
@@ -614,7 +615,8 @@ func (c *comparison) state(ctx context.Context, i churn.Incarnation, exists bool
 
 // down is for a type whose server does not respond, so that discovery can't tell whether it exists. A lease without namespaces sends no
 // request.
-func (c *comparison) down() {
+func (c *comparison) down(ctx context.Context) {
+	c.unsynced(ctx)
 	if c.at.State == status.StateSynced && (c.view.Sets == nil || len(c.view.Sets.Current()) > 0) {
 		c.report("the server of the type is down, and the state is %s", c.at.State)
 	}
@@ -623,7 +625,8 @@ func (c *comparison) down() {
 
 // unconverted is for a type whose objects can't be converted to the version of the lease. The server may have converted all of them
 // before.
-func (c *comparison) unconverted() {
+func (c *comparison) unconverted(ctx context.Context) {
+	c.unsynced(ctx)
 	forbidden := slices.ContainsFunc([]string{"", "a", "b", "c"}, func(namespace string) bool {
 		return c.world.Forbidden(c.view.Type, namespace, "list") || c.world.Forbidden(c.view.Type, namespace, "watch")
 	})
@@ -685,6 +688,7 @@ func (c *comparison) served(ctx context.Context, i churn.Incarnation) {
 		if c.at.Reason != status.ReasonForbidden || c.at.State == status.StateSynced {
 			c.report("lists are forbidden, and the state is %s (%s)", c.at.State, c.at.Reason)
 		}
+		c.unsynced(ctx)
 		c.found = append(c.found, churn.CheckKnown(c.world, c.view, c.has)...)
 		return
 	default:
@@ -720,8 +724,11 @@ func (c *comparison) synced(ctx context.Context, i churn.Incarnation) {
 	if c.incomplete != nil {
 		c.report("the lister returns %v", c.incomplete)
 	}
-	if c.at.State != status.StateSynced || c.at.Reason != "" {
-		c.report("the state is %s (%s): %v", c.at.State, c.at.Reason, c.at.Err)
+	if c.at.State != status.StateSynced || c.at.Reason != "" || c.at.Err != nil || !c.at.StaleSince.IsZero() {
+		c.report("the state is %s (%s), out of date since %v: %v", c.at.State, c.at.Reason, c.at.StaleSince, c.at.Err)
+	}
+	if want := cmp.Or(c.version, i.Served[0]); c.resource.GVR.Version != want {
+		c.report("the resource is %s, want the version %s", c.resource.GVR, want)
 	}
 	if c.at.Objects != len(c.has) {
 		c.report("the status has %d objects, and the lister %d", c.at.Objects, len(c.has))
@@ -738,6 +745,27 @@ func (c *comparison) synced(ctx context.Context, i churn.Incarnation) {
 	}
 	if c.resource.Terminating != i.Terminating {
 		c.report("the type is reported as terminating: %v; want %v", c.resource.Terminating, i.Terminating)
+	}
+}
+
+// unsynced is for an informer that can't list or watch now. Waits for it return the reason, at once if it lasts, unless the cache has been
+// complete; then the status says since when it may be out of date.
+func (c *comparison) unsynced(ctx context.Context) {
+	if c.at.State == status.StateSynced {
+		return // it needs no request
+	}
+	if c.at.State == status.StateDegraded && len(c.has) > 0 && c.at.StaleSince.IsZero() {
+		c.report("the state is %s (%s), and the cache is reported as up to date", c.at.State, c.at.Reason)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	err := c.wait(ctx, dynamicinformer.WithFailFast())
+	switch unsynced, is := errors.AsType[*status.NotSyncedError](err); {
+	case err == nil && c.at.State == status.StateDegraded:
+	case !is || unsynced.Reason != c.at.Reason:
+		c.report("the state is %s (%s), and WaitForSync returns %v", c.at.State, c.at.Reason, err)
+	case c.at.Reason.Lasting() && ctx.Err() != nil:
+		c.report("WaitForSync with fail-fast does not return at once though the reason %s lasts", c.at.Reason)
 	}
 }
 

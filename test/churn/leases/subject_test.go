@@ -25,7 +25,10 @@ func TestComparison_ReportsEachWrongState(t *testing.T) {
 	inV1 := churn.Observation{Namespace: "a", Name: "x", Version: "v1beta1"}
 	synced := status.Informer{State: status.StateSynced}
 	absent := status.Informer{State: status.StateNotServed, Reason: status.ReasonNotFound}
-	otherVersion := status.Informer{State: status.StateDegraded, Reason: status.ReasonVersionNotServed}
+	otherVersion := status.Informer{State: status.StateDegraded, Reason: status.ReasonVersionNotServed, StaleSince: time.Unix(1, 0)}
+	unserved := func(c *comparison) {
+		c.version, c.at, c.wait = "v1beta1", otherVersion, waits(&status.NotSyncedError{Reason: status.ReasonVersionNotServed})
+	}
 	for _, tc := range []struct {
 		name   string
 		exists bool
@@ -34,6 +37,9 @@ func TestComparison_ReportsEachWrongState(t *testing.T) {
 	}{
 		{"a served type is synced", true, func(*comparison) {}, ""},
 		{"a served type is not synced", true, func(c *comparison) { c.at.State = status.StateDegraded }, "the state is Degraded"},
+		{"a synced type has an error", true, func(c *comparison) { c.at.Err = errOfTest }, "of the test"},
+		{"a synced type is out of date", true, func(c *comparison) { c.at.StaleSince = time.Unix(1, 0) }, "out of date since 1970"},
+		{"the resource has another version", true, func(c *comparison) { c.resource.GVR.Version = "v1beta1" }, "want the version v1"},
 		{"a synced type has a reason", true, func(c *comparison) { c.at.Reason = status.ReasonForbidden }, "(Forbidden)"},
 		{"the number of objects is wrong", true, func(c *comparison) { c.at.Objects = 1 }, "the status has 1 objects"},
 		{"a lister is incomplete", true, func(c *comparison) { c.incomplete = errOfTest }, "the lister returns of the test"},
@@ -59,10 +65,34 @@ func TestComparison_ReportsEachWrongState(t *testing.T) {
 			c.at, c.wait, c.has = absent, waits(status.ErrNotSynced), map[string]churn.Observation{"a/x": inV1}
 		}, "the lister has 1 objects"},
 		{"a wait for an absent type succeeds", false, func(c *comparison) { c.at = absent }, "WaitForSync returns <nil>"},
-		{"a version that is not served has its reason", true, func(c *comparison) { c.version, c.at = "v1beta1", otherVersion }, ""},
+		{"a version that is not served has its reason", true, unserved, ""},
+		{"a version that is not served and was listed has no wait", true, func(c *comparison) {
+			unserved(c)
+			c.wait = waits(nil)
+		}, ""},
+		{"a wait for a version that is not served fails otherwise", true, func(c *comparison) {
+			unserved(c)
+			c.wait = waits(errOfTest)
+		}, "WaitForSync returns of the test"},
+		{"a wait for a version that is not served has another reason", true, func(c *comparison) {
+			unserved(c)
+			c.wait = waits(&status.NotSyncedError{Reason: status.ReasonNotFound})
+		}, "the state is Degraded (VersionNotServed), and WaitForSync returns"},
+		{"a wait for a version that is not served does not return at once", true, func(c *comparison) {
+			unserved(c)
+			c.wait = func(ctx context.Context, _ ...dynamicinformer.WaitOption) error {
+				<-ctx.Done()
+				return &status.NotSyncedError{Reason: status.ReasonVersionNotServed}
+			}
+		}, "does not return at once"},
+		{"a version that is not served and was never listed has no wait", true, func(c *comparison) {
+			unserved(c)
+			c.at.State, c.wait = status.StateStarting, waits(nil)
+		}, "the state is Starting (VersionNotServed), and WaitForSync returns <nil>"},
 		{"a version that is not served is synced", true, func(c *comparison) { c.version = "v1beta1" }, "version v1beta1 is not served, and the state is Synced"},
 		{"a version that is not served has objects that never existed", true, func(c *comparison) {
-			c.version, c.at, c.has = "v1beta1", otherVersion, map[string]churn.Observation{"a/x": inV1}
+			unserved(c)
+			c.has = map[string]churn.Observation{"a/x": inV1}
 		}, "never existed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -70,6 +100,7 @@ func TestComparison_ReportsEachWrongState(t *testing.T) {
 				lease: &lease{name: "l", version: "v1", view: churn.View{Name: "l", Type: "t1"}},
 				world: &churn.World{Group: "example.com"}, at: synced, wait: waits(nil),
 			}
+			c.resource.GVR.Version = "v1"
 			tc.change(c)
 			c.state(t.Context(), served, tc.exists)
 			var found []string
@@ -83,6 +114,19 @@ func TestComparison_ReportsEachWrongState(t *testing.T) {
 			}
 			t.Errorf("violations %q, want one with %q", found, tc.want)
 		})
+	}
+}
+
+func TestComparison_ACacheThatIsNotUpToDateIsReported(t *testing.T) {
+	for want, at := range map[string]status.Informer{
+		"":                          {State: status.StateDegraded, Reason: status.ReasonUnavailable, StaleSince: time.Unix(1, 0)},
+		"is reported as up to date": {State: status.StateDegraded, Reason: status.ReasonUnavailable},
+	} {
+		c := &comparison{lease: &lease{name: "l"}, at: at, has: map[string]churn.Observation{"a/x": {}}, wait: waits(nil)}
+		c.unsynced(t.Context())
+		if want == "" && len(c.found) > 0 || want != "" && (len(c.found) != 1 || !strings.Contains(c.found[0].Text, want)) {
+			t.Errorf("violations %v, want one with %q", c.found, want)
+		}
 	}
 }
 
