@@ -123,7 +123,7 @@ var rows = []row{
 		number: 21, title: "Discovery shows a type later than its APIService is available",
 		tests:    []string{"discovery: TestRun_AnAvailableAPIServiceIsAwaited", "discovery: TestRun_AnAwaitedTypeIsRequestedEveryTenSeconds", "discovery: TestRun_PollsAreFrequentOnlyWhileAnAwaitedTypeIsAbsent"},
 		gvrkit:   "the documents are requested again within seconds until they have the type",
-		clientGo: noFeature,
+		clientGo: notMeasured + ": client-go's discovery clients have no watch, and a RESTMapper has the state of its last request",
 	},
 	{
 		number: 24, title: "A request for discovery fails once, and no event follows",
@@ -161,7 +161,7 @@ var rows = []row{
 		number: 28, title: "A group has 300 types",
 		tests:    []string{"test/envtest: is known after two requests for documents, and needs no more requests", "test/envtest: sends not more lists at a time", "dynamicinformer: TestListConcurrency_LimitsTheListsOfAFactory"},
 		gvrkit:   "two requests for discovery; not more lists at a time than the limit",
-		clientGo: noFeature,
+		clientGo: notMeasured + ": client-go's discovery client also sends two requests, and its informers have no limit of lists",
 	},
 	{
 		number: 29, title: "The first list is forbidden",
