@@ -738,6 +738,9 @@ func (c *comparison) synced(ctx context.Context, i churn.Incarnation) {
 	if err := c.wait(ctx); err != nil {
 		c.report("WaitForSync: %v", err)
 	}
+	if c.awaits.Load() {
+		c.report("AtLeast has not returned, and the cache has version %s", c.awaited)
+	}
 	for name, h := range c.handlers {
 		if h.registration != nil && !h.registration.HasSynced() {
 			c.report("the handler %s has not synced", name)

@@ -44,6 +44,7 @@ func TestComparison_ReportsEachWrongState(t *testing.T) {
 		{"the number of objects is wrong", true, func(c *comparison) { c.at.Objects = 1 }, "the status has 1 objects"},
 		{"a lister is incomplete", true, func(c *comparison) { c.incomplete = errOfTest }, "the lister returns of the test"},
 		{"a wait fails", true, func(c *comparison) { c.wait = waits(errOfTest) }, "WaitForSync: of the test"},
+		{"a wait for a version does not return", true, func(c *comparison) { c.awaits.Store(true) }, "AtLeast has not returned"},
 		{"a namespace that is allowed is forbidden", true, func(c *comparison) {
 			c.at.Namespaces = []status.Namespace{{Name: "a", Reason: status.ReasonForbidden}}
 		}, "namespace a has the reason"},
