@@ -25,6 +25,8 @@
 //   - any of these for some requests only: [For], [Times], [Alternate],
 //     [AlternateConnections], [Share].
 //
+// [Watched] counts the responses that a fault has changed.
+//
 // Except for [For] and [AlternateConnections], the same requests in the same order get the same faults.
 //
 // For a fault that changes the bytes of a response, the proxy requests an uncompressed
