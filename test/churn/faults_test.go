@@ -1,6 +1,7 @@
 package churn
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -71,5 +72,32 @@ func TestFaults_ABandwidthOfZeroIsNoLimit(t *testing.T) {
 	}
 	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusNotFound {
 		t.Errorf("status %d, error %v", response.StatusCode, err)
+	}
+}
+
+// A fault counts only if it has changed a response.
+func TestFaults_CountTheirEffects(t *testing.T) {
+	f := newFaults(t)
+	for name, op := range map[string]Op{
+		"one":   NewOp(Fault, []string{"one", "t1"}, "kind", "html", "times", "2"),
+		"two":   NewOp(Fault, []string{"two", "t1"}, "kind", "truncate", "at", "100000"),
+		"three": NewOp(Fault, []string{"three", "t1"}, "kind", "fail", "code", "503", "share", "0"),
+	} {
+		if err := f.Inject(t.Context(), op); err != nil {
+			t.Fatal(name, err)
+		}
+	}
+	for range 4 {
+		response, err := http.Get(f.proxy.URL()) //nolint:noctx // of a test
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Heal("")
+	if got, want := f.Effects(), map[string]int{"html": 2}; !maps.Equal(got, want) {
+		t.Errorf("effects %v, want %v", got, want)
 	}
 }
