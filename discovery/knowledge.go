@@ -375,11 +375,7 @@ func (k *knowledge) replaceCRDs(items []*slimMeta, number uint64, now time.Time)
 		}
 	}
 	since := k.changed
-	for _, states := range k.crds { // versions may have gone back
-		for _, state := range states {
-			state.learned = ""
-		}
-	}
+	k.endLearned()
 	for _, item := range items {
 		recalled := k.crd(groupResourceOf(item.Name)) != nil
 		changed := k.putCRD(item, number, now)
@@ -439,6 +435,15 @@ func (k *knowledge) putCRD(item *slimMeta, number uint64, now time.Time) (ask bo
 	state.differs, state.refuted = time.Time{}, false
 	k.touch(gr.Group)
 	return true
+}
+
+// endLearned makes all events count, after a list: versions may have gone back.
+func (k *knowledge) endLearned() {
+	for _, states := range k.crds {
+		for _, state := range states {
+			state.learned = ""
+		}
+	}
 }
 
 // isBehind reports whether item, of an event, is a CRD before the one that was read.

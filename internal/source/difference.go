@@ -287,7 +287,7 @@ func (s *resumableWatch) give(content listed, rewritten bool, arrivals []*arriva
 // it has: a watch from the version of another server can begin with earlier events. If it has another object of that
 // name, that one is gone too, and is deleted with its own state.
 func (s *resumableWatch) passDeletion(ctx context.Context, event watch.Event, own string, id identity) bool {
-	rejected := s.known.rejects(own, id.uid) && s.admit(own)
+	rejected := s.admitDeleted(own, id.uid)
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
 		if stored := s.known.keyOf(own); !s.isSucceeded(stored, own, id) && !s.delete(ctx, []string{stored}, nil) {

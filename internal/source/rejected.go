@@ -199,6 +199,11 @@ func (s *resumableWatch) admit(key string) bool {
 	return true
 }
 
+// admitDeleted is admit for an object that was deleted, if that is the one that is left out.
+func (s *resumableWatch) admitDeleted(own string, uid types.UID) bool {
+	return s.known.rejects(own, uid) && s.admit(own)
+}
+
 // reject leaves out the object with the original key own. The reflector gets its version in a bookmark, so
 // that the version of the store goes on.
 func (s *resumableWatch) reject(own string, id identity, initial bool, err error) bool {

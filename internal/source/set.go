@@ -602,12 +602,7 @@ func (c *child) watch(ctx context.Context) error {
 		c.pace.reset()
 	}
 	switch {
-	case ctx.Err() != nil:
-		return nil
-	case c.suspicion == receded:
-		c.pace.failed(time.Now(), nil)
-		return nil
-	case c.suspicion != unsuspected:
+	case ctx.Err() != nil, c.suspicion != unsuspected:
 		return nil
 	case broken != nil:
 		c.listed = apierrors.IsTooManyRequests(broken)
@@ -644,6 +639,9 @@ func (c *child) pass(event watch.Event) bool {
 	}
 	if against := c.suspect(event, c.version, &c.comparison); against != unsuspected {
 		c.suspicion, c.listed = against, false
+		if against == receded {
+			c.pace.failed(time.Now(), nil)
+		}
 		return false
 	}
 	version := obj.GetResourceVersion() // the object belongs to the reflector next

@@ -36,7 +36,7 @@ func TestWatched_CountsTheRequestsThatAFaultChanges(t *testing.T) {
 			}))
 			func() {
 				defer func() { _ = recover() }() // http.ErrAbortHandler
-				handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/api/v1/pods?watch=true", nil))
+				handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/pods?watch=true", nil))
 			}()
 			if got := effects.Load(); got != test.want {
 				t.Errorf("%d effects, want %d", got, test.want)

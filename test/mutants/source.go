@@ -87,7 +87,7 @@ var ofSource = []table{
 		{"rewind: there is no comparison after an outage", "comparison.begin", replace("c.doubtful, c.late = c.doubtful || stream.interrupted, false", "c.doubtful, c.late = false, false")},
 		{"rewind: comparisons that have failed concern later watches", "comparison.begin", replace("c.doubtful, c.late = c.doubtful || stream.interrupted, false", "c.doubtful = c.doubtful || stream.interrupted")},
 		{"rewind: a list waits after a later event", "resumableWatch.closed", always("p.against == receded")},
-		{"rewind: a list of a namespace waits after a later event", "child.watch", replace("c.suspicion == receded", "c.suspicion != unsuspected")},
+		{"rewind: a list of a namespace waits after a later event", "child.pass", always("against == receded")},
 		{"rewind: an outage of a set's namespace is not noticed", "child.failed", drop("c.comparison.doubtful = c.comparison.doubtful || unreachable(err)")},
 		{"rewind: an outage is not noticed", "resumableWatch.failed", drop("s.comparison.doubtful = s.comparison.doubtful || unreachable(err)")},
 		{"rewind: an early end is not noticed", "resumableWatch.forward", drop("s.comparison.doubtful = s.comparison.doubtful || p.broken == nil && stream.isDoubtful(lasted)")},
