@@ -81,8 +81,8 @@ func (l *live) crdOf(gr schema.GroupResource) *slimMeta {
 	return nil
 }
 
-// learn takes the metadata of the CRD of gr, which was read after the run had had. If it is another CRD, the watch is behind or broken:
-// without it, the run would go on to say that the type is that of the former CRD.
+// learn stores item, the metadata of the CRD of gr, if it has another UID than had, which the run knew when it was requested. The watch of CRDs
+// is then behind or broken, and the run would go on to report the type of the former CRD. Had is nil if the run knew none.
 func (l *live) learn(gr schema.GroupResource, had, item *slimMeta) {
 	if had == nil || had.UID == item.UID {
 		return

@@ -375,7 +375,6 @@ func (k *knowledge) replaceCRDs(items []*slimMeta, number uint64, now time.Time)
 		}
 	}
 	since := k.changed
-	k.endLearned()
 	for _, item := range items {
 		recalled := k.crd(groupResourceOf(item.Name)) != nil
 		changed := k.putCRD(item, number, now)
@@ -415,7 +414,7 @@ func (k *knowledge) putCRD(item *slimMeta, number uint64, now time.Time) (ask bo
 		k.noteDeleted(gr, state, number, now)
 		old = nil
 	}
-	state.meta = item
+	state.meta, state.learned = item, ""
 	if old != nil && item.Generation < old.Generation { // etcd was restored
 		state.definition = nil
 		delete(k.defined, gr)
@@ -437,23 +436,10 @@ func (k *knowledge) putCRD(item *slimMeta, number uint64, now time.Time) (ask bo
 	return true
 }
 
-// endLearned makes all events count, after a list: versions may have gone back.
-func (k *knowledge) endLearned() {
-	for _, states := range k.crds {
-		for _, state := range states {
-			state.learned = ""
-		}
-	}
-}
-
 // isBehind reports whether item, of an event, is a CRD before the one that was read.
 func (k *knowledge) isBehind(item *slimMeta) bool {
 	state := k.crd(groupResourceOf(item.Name))
-	if state == nil || state.meta == nil || state.learned == "" {
-		return false
-	}
-	if state.meta.UID == item.UID {
-		state.learned = ""
+	if state == nil || state.meta == nil || state.meta.UID == item.UID || state.learned == "" {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(item.ResourceVersion, state.learned)

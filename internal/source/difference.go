@@ -314,9 +314,10 @@ func (s *resumableWatch) passDeletion(ctx context.Context, event watch.Event, ow
 	return true
 }
 
-// sendDeletion sends the deletion of the object under key. The object is not known while the store removes it
-// from its indexes: a failure of an index function then ends, and watchers of the status are told. The deletion
-// counts before that: no reader finds neither the object nor an event that handlers have yet to get.
+// sendDeletion sends the deletion of the object under key. It removes the object from the known ones before the store gets
+// the deletion: a failure of an index function for the object then ends, and the status has the change. The deletion counts
+// as an event even before: otherwise a reader of the status could see no object and no waiting event although handlers have
+// not got the deletion.
 func (s *resumableWatch) sendDeletion(event watch.Event, key string) bool {
 	return s.sendBy(event, func(event watch.Event) bool {
 		id, there := s.known.get(key)

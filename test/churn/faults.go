@@ -126,7 +126,7 @@ func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
 	if fault == nil { // of a bandwidth without limit
 		fault = func(next http.Handler) http.Handler { return next }
 	}
-	fault = faultproxy.Watched(fault, func() { f.effects.add(op.With["kind"]) })
+	fault = faultproxy.OnEffect(fault, func() { f.effects.add(op.With["kind"]) })
 	if times := number(op.With["times"], 0); times > 0 {
 		fault = faultproxy.Times(times, fault)
 	}

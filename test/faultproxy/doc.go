@@ -25,7 +25,7 @@
 //   - any of these for some requests only: [For], [Times], [Alternate],
 //     [AlternateConnections], [Share].
 //
-// [Watched] counts the responses that a fault has changed.
+// [OnEffect] counts the responses that a fault has changed.
 //
 // Except for [For] and [AlternateConnections], the same requests in the same order get the same faults.
 //

@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// Watched returns fault, and calls effect once for each request whose response fault changes: its status or its body are not those of the
+// OnEffect returns fault, and calls effect once for each request whose response fault changes: its status or its body are not those of the
 // next handler, or the next handler does not get the request. A delay is no change. Effect is called concurrently, at the end of a request.
 // Many faults never meet a request that they can change, for example one of the second page of lists: a test that needs the fault must
 // count its effects.
-func Watched(fault Fault, effect func()) Fault {
+func OnEffect(fault Fault, effect func()) Fault {
 	return func(next http.Handler) http.Handler {
 		faulty := fault.around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			got, is := r.Context().Value(digestKey{}).(*digest)

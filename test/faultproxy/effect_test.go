@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestWatched_CountsTheRequestsThatAFaultChanges(t *testing.T) {
+func TestOnEffect_CountsTheRequestsThatAFaultChanges(t *testing.T) {
 	const bookmark, added = `{"type":"BOOKMARK","object":{}}` + "\n", `{"type":"ADDED","object":{}}` + "\n"
 	for name, test := range map[string]struct {
 		fault Fault
@@ -30,7 +30,7 @@ func TestWatched_CountsTheRequestsThatAFaultChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var effects atomic.Int64
-			handler := Watched(test.fault, func() { effects.Add(1) })(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			handler := OnEffect(test.fault, func() { effects.Add(1) })(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = io.WriteString(w, test.body)
 			}))

@@ -130,7 +130,7 @@ var ofDiscovery = []table{
 		{"a CRD that was read is published late", "live.learn", drop("l.publishLocked(now)")},
 		{"a narrow run does not learn a CRD that was read", "live.learn", drop("l.narrow.widenLocked()")},
 		{"events before a CRD that was read have an effect", "live.crdSource", never("k.isBehind(item)")},
-		{"a list does not end what was learned", "knowledge.replaceCRDs", drop("k.endLearned()")},
+		{"a list does not end what was learned", "knowledge.putCRD", replace(`state.meta, state.learned = item, ""`, "state.meta = item")},
 		{"answers of the RESTMapper are not counted", "mapped", drop("r.answers.count(err)")},
 		{"the RESTMapper has no kinds of lists", "mapper.RESTMappingWithContext", always(`!strings.HasSuffix(gk.Kind, "List")`)},
 		{"an answer of the RESTMapper from memory is not counted", "mapper.RESTMappingWithContext", drop(
