@@ -125,7 +125,7 @@ func (c *comparison) again() {
 }
 
 // run compares version with that of the server, and returns the result, with an error if the server has gone back. If the type is held, or the
-// server can't be reached or throttles the comparison, it is repeated later. If it fails otherwise, it shows nothing. The watch continues.
+// comparison fails, it is repeated later. If it is forbidden, it shows nothing. The watch continues.
 func (c *comparison) run(ctx context.Context, from *requests, version string) (suspicion, *RewoundError) {
 	if now, _ := from.gate.available.Current(); now.absent() {
 		c.again()
@@ -135,7 +135,7 @@ func (c *comparison) run(ctx context.Context, from *requests, version string) (s
 	quick.timeout = checkWithin
 	has, err := quick.version(ctx)
 	switch {
-	case err != nil && unreachable(err) || apierrors.IsTooManyRequests(err):
+	case err != nil && !apierrors.IsForbidden(err): // a server that has just started may reject it
 		c.late = c.late || c.doubtful && unreachable(err)
 		c.again()
 		return unsuspected, nil

@@ -339,6 +339,8 @@ func TestRewind_TheComparisonIsRepeated(t *testing.T) {
 	}{
 		"unreachable":             {errors.New("connection refused"), 2 * time.Second, 4 * time.Second},
 		"throttled":               {apierrors.NewTooManyRequests("later", 1), 2 * time.Second, 4 * time.Second},
+		"unauthorized":            {apierrors.NewUnauthorized("the server has just started"), 2 * time.Second, 4 * time.Second},
+		"not found":               {apierrors.NewNotFound(widgets.GroupResource(), ""), 2 * time.Second, 4 * time.Second},
 		"for a long time":         {errors.New("connection refused"), time.Minute, 36 * time.Second},
 		"for a still longer time": {errors.New("connection refused"), time.Hour, 36 * time.Second},
 	} {
