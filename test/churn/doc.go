@@ -58,6 +58,9 @@
 // that has nothing to do is skipped. A run is not deterministic, as the order of requests of the
 // subject is not, and neither is the time that servers take.
 //
+// Before etcd is restored, the subject is at rest with versions that the server does not have after that ([Advance]): a client with earlier ones can't
+// notice a restore. Then faults may begin, handlers and waits be late, and leases and types come and go. Lists must be allowed.
+//
 // The package does not import the informers that it tests. The operations on leases, handlers and Follow are for those of package
 // dynamicinformer: other subjects ignore them.
 package churn

@@ -256,7 +256,7 @@ func (r *run) do(ctx context.Context, op Op) error {
 			return err
 		}
 		return wait(ctx, d)
-	case Backup, Restore:
+	case Backup, Advance, Restore:
 		return r.rewind(ctx, op)
 	}
 	if Verbs[op.Verb].Subject {
@@ -286,47 +286,6 @@ func (r *run) aggregate(ctx context.Context, op Op) error {
 		r.writer.behind = r.aggregated.behind
 	}
 	return r.aggregated.take(ctx)
-}
-
-// rewind backs up etcd, or restores the backup, if there is one. While a permission is revoked, or a
-// version of a type is not served, there is no restore: a subject could not get the later versions. Nor is there one if the subject does
-// not get them in time, for example because it does not watch after failures.
-func (r *run) rewind(ctx context.Context, op Op) error {
-	switch {
-	case r.Backup == nil || r.Restore == nil:
-	case op.Verb == Backup:
-		if err := r.Backup(ctx); err != nil {
-			return err
-		}
-		r.world.backedUp()
-	case r.world.canRestore():
-		if err := r.writer.advance(ctx); err != nil {
-			return err
-		}
-		for begun := time.Now(); !r.isAtRest(ctx); {
-			if time.Since(begun) > advanced {
-				r.logf("%s is left out: the subject is not at rest after %v", op, advanced)
-				return nil
-			}
-			if err := wait(ctx, 20*time.Millisecond); err != nil {
-				return err
-			}
-		}
-		r.world.restored(time.Now())
-		return r.Restore(ctx)
-	default:
-		r.logf("%s is left out: there is no backup, a permission is revoked, or a version of a type is not served", op)
-	}
-	return nil
-}
-
-// advanced is how long a subject may take to get the last versions before a restore.
-const advanced = 10 * time.Second
-
-// isAtRest reports whether the subject has what the servers have.
-func (r *run) isAtRest(ctx context.Context) (is bool) {
-	r.ofSubject(ctx, func() { is = len(r.subject.AtRest(ctx)) == 0 })
-	return is
 }
 
 // disturb carries out an operation of the proxy.

@@ -27,6 +27,9 @@ type World struct {
 	down   bool             // the aggregated server
 	moves  []time.Time      // between the servers
 
+	// advanced means that the subject was at rest with versions that the server will not have soon after a restore of the backup.
+	advanced bool
+
 	namespaces map[string]namespaceTruth // the run's own, by their names on the servers; nil: the servers have no Namespace objects
 	selected   map[string]*NamespaceSets // by color
 
@@ -45,6 +48,7 @@ type typeTruth struct {
 	objects     map[types.UID]*Object
 	recorded    map[types.UID]time.Time // when the last write of each object had ended
 	restores    []restoration           // of etcd
+	changed     time.Time               // when the CRD, its versions or its end changed for the last time
 	moves       int                     // between the servers
 	calm        []calm
 	lastRest    atRest
@@ -297,14 +301,14 @@ func (w *World) defined(typ string, i Incarnation) {
 	t := w.typeLocked(typ)
 	i.first = i.Served
 	t.incarnations = append(t.incarnations, &i)
-	t.current = len(t.incarnations) - 1
+	t.current, t.changed = len(t.incarnations)-1, time.Now()
 }
 
 func (w *World) serves(typ string, versions []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t := w.typeLocked(typ); t.current >= 0 {
-		t.incarnations[t.current].Served = versions
+		t.incarnations[t.current].Served, t.changed = versions, time.Now()
 	}
 }
 
@@ -316,7 +320,7 @@ func (w *World) undefined(typ string, begun time.Time) {
 	if t.current < 0 {
 		return
 	}
-	t.incarnations[t.current].Deleted = begun
+	t.incarnations[t.current].Deleted, t.changed = begun, begun
 	t.vanishLocked(State{Deleted: true, Ended: true, At: begun})
 	clear(t.present)
 }
@@ -420,23 +424,11 @@ type saved struct {
 	states  map[types.UID]State
 }
 
-// canRestore reports whether there is a backup, no permission is revoked, and each type is served in all versions.
-func (w *World) canRestore() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, t := range w.types {
-		if len(t.forbidden) > 0 || t.current >= 0 && !t.incarnations[t.current].servesAll() {
-			return false
-		}
-	}
-	return w.backup != nil
-}
-
 // backedUp records that what exists has been backed up.
 func (w *World) backedUp() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.backup = map[string]saved{}
+	w.backup, w.advanced = map[string]saved{}, false
 	for name, t := range w.types {
 		if t.current < 0 {
 			continue
@@ -454,24 +446,10 @@ func (w *World) backedUp() {
 func (w *World) restored(begun time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.advanced = false
 	for name, t := range w.types {
 		s := w.backup[name]
-		for i, crd := range t.incarnations {
-			if crd.Deleted.IsZero() && (i != s.current || s.present == nil) {
-				crd.Deleted = begun
-			}
-		}
-		r := restoration{begun: begun}
-		if s.present != nil && !t.incarnations[s.current].Deleted.IsZero() && s.crd.Deleted.IsZero() {
-			r.returned = s.crd.UID
-			if at := w.latest[r.returned]; at.After(begun) {
-				r.shown = at
-			}
-		}
-		t.restores = append(t.restores, r)
-		if s.present != nil {
-			t.current, *t.incarnations[s.current] = s.current, s.crd
-		}
+		t.restoredDefinition(s, begun, w.latest)
 		for key, uid := range t.present {
 			if s.present[key] != uid {
 				t.objects[uid].States = append(t.objects[uid].States, State{Deleted: true, At: begun})
@@ -770,7 +748,7 @@ func (w *World) terminating(typ string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.typeLocked(typ)
-	t.incarnations[t.current].Terminating = true
+	t.incarnations[t.current].Terminating, t.changed = true, time.Now()
 }
 
 // forbid records whether a permission is revoked.

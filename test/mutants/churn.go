@@ -23,6 +23,7 @@ var ofChurn = []table{
 		{"churn: after the end of a watch, no other one is opened, and the state stays", "resumableWatch.closed", before("s.endVersionless()",
 			"if p.wanted && p.broken == nil && p.against == unsuspected { _, changed := s.available.Current(); _ = s.awaitChange(ctx, changed, nil) }")},
 		{"churn: after a restore of etcd, objects with equal versions are not compared", "resumableWatch.give", replace("(!content.suspicion.needsContent() || s.isStored(key, item))", "true")},
+		{"churn: a restore of etcd is not reported", "resumableWatch.rewind", drop("s.cfg.Observer.Failed(VerbList, err)")},
 	}},
 	{"internal/handlers", ofModel, []mutant{
 		{"churn: an addition and a deletion that are merged are a deletion", "object.merge", never("o.event.kind == added")},

@@ -44,6 +44,7 @@ type subject struct {
 	results   []result
 	lost      []lost
 	found     []churn.Violation
+	rested    map[uint64]rest // by the ID of the informer
 
 	waits sync.WaitGroup // of leases and handlers
 }
@@ -135,7 +136,7 @@ func (s *subject) start(ctx context.Context, opts ...dynamicinformer.Option) err
 	if err != nil {
 		return err
 	}
-	s.factory = f
+	s.factory, s.rested = f, map[uint64]rest{}                          // IDs are those of the factory
 	f.Start(klog.NewContext(context.WithoutCancel(ctx), klog.Logger{})) // the factory ends by Shutdown
 	return nil
 }
@@ -582,6 +583,7 @@ func (s *subject) AtRest(ctx context.Context) []churn.Violation {
 
 // atRest compares a lease with the model.
 func (s *subject) atRest(ctx context.Context, l *lease) []churn.Violation {
+	begun := time.Now()
 	c := &comparison{lease: l, world: s.env.World, handlers: s.handlersOf(l), at: l.Status(), resource: l.Resource(), wait: l.WaitForSync, get: l.get}
 	c.has, c.incomplete = l.read()
 	for _, name := range slices.Sorted(maps.Keys(c.handlers)) {
@@ -590,6 +592,7 @@ func (s *subject) atRest(ctx context.Context, l *lease) []churn.Violation {
 	c.panicked()
 	i, n := c.world.Incarnation(l.view.Type)
 	c.state(ctx, i, n >= 0)
+	s.rewound(c, begun)
 	return c.found
 }
 
