@@ -20,6 +20,21 @@ type bodyReader struct {
 	frame   func(data []byte)
 	passing func() // nil: nothing
 	body    []byte
+	cut     func(body []byte) (frame, rest []byte, found bool) // nil: the header has not been written
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (b *bodyReader) WriteHeader(code int) {
+	b.begin()
+	b.ResponseWriter.WriteHeader(code)
+}
+
+// begin reads the type of the body. Later, a fault may call Write while another goroutine calls Header, which are not safe for concurrent use.
+func (b *bodyReader) begin() {
+	b.cut = cutLine
+	if strings.Contains(b.Header().Get("Content-Type"), "protobuf") {
+		b.cut = cutMessage
+	}
 }
 
 // Write implements [http.ResponseWriter].
@@ -28,12 +43,11 @@ func (b *bodyReader) Write(p []byte) (int, error) {
 		b.passing()
 	}
 	b.body = append(b.body, p...)
-	cut := cutLine
-	if strings.Contains(b.Header().Get("Content-Type"), "protobuf") {
-		cut = cutMessage
+	if b.cut == nil {
+		b.begin()
 	}
 	for b.frame != nil {
-		frame, rest, found := cut(b.body)
+		frame, rest, found := b.cut(b.body)
 		if !found {
 			break
 		}

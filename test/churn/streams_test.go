@@ -22,6 +22,31 @@ import (
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
+// askedHeader is a response that counts the calls of Header.
+type askedHeader struct {
+	http.ResponseWriter
+	asked int
+}
+
+func (a *askedHeader) Header() http.Header {
+	a.asked++
+	return a.ResponseWriter.Header()
+}
+
+// A fault may write from a goroutine of its own, while the proxy calls Header.
+func TestBodyReader_WritesWithoutTheHeader(t *testing.T) {
+	response := &askedHeader{ResponseWriter: httptest.NewRecorder()}
+	response.Header().Set("Content-Type", "application/json")
+	frames := 0
+	b := &bodyReader{ResponseWriter: response, frame: func([]byte) { frames++ }}
+	b.WriteHeader(http.StatusOK)
+	before := response.asked
+	_, _ = b.Write([]byte("one\ntwo\n"))
+	if frames != 2 || response.asked != before {
+		t.Errorf("%d frames, want 2; Header was called %d times after WriteHeader", frames, response.asked-before)
+	}
+}
+
 // The world of the watches is a sample: x1 has the versions 1, 2 and 3 in namespace a, y1 has 4 in namespace b.
 func TestStreams_ReportWhatAWatchSends(t *testing.T) {
 	event := func(kind, uid string, version int) string {
