@@ -44,6 +44,7 @@ const automanaged = "kube-aggregator.kubernetes.io/automanaged"
 // API servers of the run reach it through a front with TLS on localhost, to which a Service leads.
 type aggregated struct {
 	world   *World
+	lag     *ServerLag
 	client  dynamic.Interface // of the first API server of the run
 	servers []*httpServer     // all of them
 	behind  *writer           // writes to the aggregated server
@@ -162,6 +163,16 @@ func (a *aggregated) end(ctx context.Context) error {
 	return err
 }
 
+// takeFirst is take after all API servers know the types. A kube-apiserver that is behind may have learned of an APIService, and not of its CRD: it
+// deletes the APIService, whatever that has become meanwhile.
+func (a *aggregated) takeFirst(ctx context.Context) error {
+	defer a.lag.pause()()
+	if _, err := a.documented(ctx, longestLag); err != nil {
+		return err
+	}
+	return a.take(ctx)
+}
+
 // take makes the aggregated server serve the group, with the types that the API servers serve now, and returns when they send requests
 // there.
 func (a *aggregated) take(ctx context.Context) error {
@@ -222,6 +233,7 @@ func (a *aggregated) register(ctx context.Context, version string) error {
 // the discovery manager of kube-apiserver 1.36.3 forgets an APIService only if it sees it deleted, and another controller creates it
 // again at once.
 func (a *aggregated) giveBack(ctx context.Context) error {
+	defer a.lag.pause()()
 	if a.up != nil {
 		a.up()
 		a.up = nil

@@ -13,7 +13,7 @@
 // A [Script] is a list of operations ([Op], [Verbs], [Parameters], [FaultKinds]) that can be printed, and read again by [Parse]:
 // types are created, deleted, created again with another scope, and served in other versions; objects
 // are created, changed, deleted and replaced; watches are cut, faults are injected
-// (package faultproxy) and healed, permissions are revoked; etcd is backed up and restored; an aggregated
+// (package faultproxy) and healed, permissions are revoked; etcd is backed up and restored; one of two API servers learns of changes late; an aggregated
 // server takes the types over, fails, and gives them back; Namespace objects come, go and change their labels;
 // objects have finalizers, for which CRDs wait; conversion webhooks fail; leases, handlers and calls of Follow come
 // and go, and handlers panic. [Generate] makes the script of a seed: random operations, and scenarios in which bugs of
@@ -53,6 +53,10 @@
 // objects, with other UIDs, also if their names are equal. A handler must get the deletions of the old objects before the first addition of a
 // new one. There is one exception: if a set of namespaces is listed during a move, each namespace may come from another server. While the aggregated server is
 // down, caches keep what they have, and no state is synced.
+//
+// With a second server and [Config.Lag], the operation lag makes that server learn of changes late, by two seconds at most: it sends old lists and late events, and
+// it does not know a new type yet. [ServerLag] says what several scripts on the same servers get. At rest, a subject has what the first server has,
+// also if another script has made the second one lag.
 //
 // A script that fails can be shortened ([Shortest]): parts of a script are scripts, since an operation
 // that has nothing to do is skipped. A run is not deterministic, as the order of requests of the

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// listed is how long an object must have existed, at the least, so that each list has it: the cache of a server may be behind.
+// listed is how long an object must have existed, at the least, so that each list has it: the cache of a server may be behind, also if no
+// [ServerLag] makes it so.
 const listed = 3 * time.Second
 
 // Expected are the objects of a view that a cache must have which is filled after a time, and that stay. [World.Expect] returns them.
@@ -31,10 +32,11 @@ func (w *World) Expect(v View) Expected {
 		return e
 	}
 	e.incarnation, e.restores = t.current, len(t.restores)
+	before := w.longAgo(listed, e.at)
 	for _, uid := range t.present {
 		o := t.objects[uid]
 		last := len(o.States) - 1
-		if s := o.States[last]; s.Selected(v.Color) && v.alwaysIncludes(o.Namespace, e.at) && s.At.Before(e.at.Add(-listed)) && t.recorded[uid].Before(e.at.Add(-listed)) {
+		if s := o.States[last]; s.Selected(v.Color) && v.alwaysIncludes(o.Namespace, e.at) && s.At.Before(before) && t.recorded[uid].Before(before) {
 			e.states[uid] = last
 		}
 	}
@@ -93,11 +95,16 @@ func (w *World) Exists(typ string, crd types.UID) bool {
 // settled reports whether, at a time, each server knows the CRD of a type, the subject knows it or has no other one, and no restore or move
 // has changed the type a short time ago.
 func (t *typeTruth) settled(w *World, at time.Time) bool {
-	crd, recently := t.incarnations[t.current], at.Add(-lag)
+	crd, recently := t.incarnations[t.current], w.longAgo(lag, at)
 	if !crd.Deleted.IsZero() || w.down || crd.created.After(recently) || t.unknownLocked(w, t.current, at) || w.movedBetween(recently, at) {
 		return false
 	}
 	return !slices.ContainsFunc(t.restores, func(r restoration) bool { return r.begun.After(recently) || r.during(at) || r.returning(at) })
+}
+
+// longAgo returns the time at which a server was, at the least, that may be d behind at a time without a [ServerLag]. The caller holds w.mu.
+func (w *World) longAgo(d time.Duration, at time.Time) time.Time {
+	return at.Add(-d - w.behindLocked(at.Add(-d-longestLag), at))
 }
 
 // Missing returns the expected objects that a cache does not have, or has in an earlier state. Has is what it had at a time at which it

@@ -15,7 +15,7 @@ type Profile struct {
 	Length int
 	// Types is the number of types. Zero is 2.
 	Types int
-	// Servers is the number of [Config.Servers]. With more than one, the verb alternate is allowed.
+	// Servers is the number of [Config.Servers]. With more than one, the verbs alternate and lag are allowed.
 	Servers int
 	// Restore allows the verbs backup and restore.
 	Restore bool
@@ -73,6 +73,9 @@ func (g *generator) scenario(number uint64) {
 	}
 	if g.profile.Namespaces {
 		special = append(special, labelings...)
+	}
+	if g.profile.Servers > 1 {
+		special = append(special, laggings...)
 	}
 	all := scenarios
 	switch {
@@ -220,6 +223,10 @@ func (g *generator) server() {
 		return
 	}
 	if g.profile.Servers > 1 && (!g.profile.Restore || g.IntN(2) == 0) {
+		if g.IntN(2) == 0 {
+			g.lag()
+			return
+		}
 		g.add(Alternate, nil, "period", pick(g, "0", "2", "2", "3"))
 	} else if g.profile.Restore {
 		pick(g, func() { g.add(Backup, nil) }, g.rewind)()

@@ -72,7 +72,8 @@ func TestGenerate_TwelveSeedsHaveAllVerbs(t *testing.T) {
 		"embedded server": {},
 	} { // scripts for a server that is restored are shorter, and half of their scenarios are restores
 		absent := map[string]bool{
-			churn.Alternate: profile.Servers < 2, churn.Backup: true, churn.Advance: true, churn.Restore: true,
+			churn.Alternate: profile.Servers < 2, churn.Lag: profile.Servers < 2,
+			churn.Backup: true, churn.Advance: true, churn.Restore: true,
 			churn.Move: !profile.Aggregated, churn.Return: !profile.Aggregated, churn.Down: !profile.Aggregated, churn.Up: !profile.Aggregated,
 			churn.NewNamespace: !profile.Namespaces, churn.Label: !profile.Namespaces, churn.EndNamespace: !profile.Namespaces,
 		}
@@ -177,7 +178,7 @@ func TestGenerate_KeepsToTheProfile(t *testing.T) {
 			t.Fatalf("seed %d: %d operations, the last is %v", seed, len(script), script[len(script)-1])
 		}
 		for _, op := range script {
-			if op.Verb == churn.Serve || op.Verb == churn.Alternate || op.Verb == churn.Restore || op.With["kind"] == "hang" || op.Arg("type") == "t2" {
+			if op.Verb == churn.Serve || op.Verb == churn.Alternate || op.Verb == churn.Lag || op.Verb == churn.Restore || op.With["kind"] == "hang" || op.Arg("type") == "t2" {
 				t.Fatalf("seed %d: %v", seed, op)
 			}
 			if versions := op.With["versions"]; versions != "" && versions != "v1,v1beta1" { // a subject of v1 would never see the type

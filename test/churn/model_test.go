@@ -288,6 +288,10 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 	hour := func(s sample, hours int) time.Time { return s.begun.Add(time.Duration(hours) * time.Hour) }
 	hidden := func(s sample) { s.hide(hour(s, -1)) }
 	created := func(s sample, at time.Time) { s.types["t1"].incarnations[1].created = at }
+	behind := func(s sample, until time.Time) {
+		s.lags(time.Second, hour(s, -2))
+		s.lags(0, until)
+	}
 	cameBack := func(s sample, at time.Time) {
 		created(s, hour(s, -2))
 		s.types["t1"].restores = []restoration{{begun: hour(s, -1), ended: hour(s, -1), returned: "second", shown: at}}
@@ -332,6 +336,11 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 		{"the type is on the aggregated server", all, deletedOnce, func(s sample) { hidden(s); s.types["t1"].incarnations[1].aggregated = true }, []Invariant{Justified, Unique}},
 		{"a restore has brought back the CRD, which came a moment ago", all, deletedOnce, func(s sample) { cameBack(s, s.begun) }, nil},
 		{"a restore has brought back the CRD, which came some time ago", all, deletedOnce, func(s sample) { cameBack(s, s.begun.Add(-noticed)) }, []Invariant{Justified, Unique}},
+		{"it is deleted and added again while a server is behind", all, deletedOnce, func(s sample) { behind(s, hour(s, 1)) }, nil},
+		{"a server is behind, and the CRD comes late", all, deletedOnce, func(s sample) { behind(s, hour(s, 1)); s.show("second", s.begun, false) }, nil},
+		{"a server is behind, and the CRD came some time before", all, deletedOnce, func(s sample) { behind(s, hour(s, 1)); s.show("second", s.begun.Add(-noticed), false) }, []Invariant{Justified, Unique}},
+		{"a server is behind, and the CRD should have come", all, deletedOnce, func(s sample) { behind(s, hour(s, 1)); created(s, s.begun.Add(-lag-time.Second)) }, []Invariant{Justified, Unique}},
+		{"a server was behind before", all, deletedOnce, func(s sample) { behind(s, hour(s, -1)) }, []Invariant{Justified, Unique}},
 		{"it is deleted twice", all, func(s sample, r *Recorder) { deletedOnce(s, r); r.OnDelete(s.z()); r.OnAdd(s.z(), false) }, hidden, []Invariant{Justified, Unique}},
 		{"it is added twice after a restore", all, func(s sample, r *Recorder) { deletedOnce(s, r); r.OnAdd(s.z(), false) }, func(s sample) { cameBack(s, s.begun) }, []Invariant{Unique, Unique}},
 		{"it is added twice", all, func(s sample, r *Recorder) { deletedOnce(s, r); r.OnAdd(s.z(), false) }, hidden, []Invariant{Unique, Unique}},
@@ -351,6 +360,7 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 		{"namespaces have objects of two CRDs when the CRD has just come", set, mixed, func(s sample) { s.show("second", s.begun, false) }, nil},
 		{"namespaces have objects of two CRDs though the CRD has come", set, mixed, func(s sample) { s.show("second", s.begun.Add(-noticed), false) }, []Invariant{Generations}},
 		{"namespaces have objects of two CRDs though the CRD should have come", set, mixed, func(s sample) { created(s, s.begun.Add(-lag)) }, []Invariant{Generations}},
+		{"namespaces have objects of two CRDs, and a server is behind", set, mixed, func(s sample) { behind(s, hour(s, 1)); created(s, s.begun.Add(-lag)) }, nil},
 		{"it is deleted and added again, and then deleted by another client", all, func(s sample, r *Recorder) {
 			s.deleted("t1", "a/z", s.begun)
 			deletedOnce(s, r)

@@ -53,7 +53,7 @@ var Parameters = map[string]Parameter{
 	"polling":    oneOf("types that can't be watched are listed each second", "yes"),
 
 	// of handlers and calls of Follow
-	"ms":     integer("milliseconds: how long each call of a handler takes (without it, 0), its calls are blocked (1000), bookmarks are late (100), or the pause before each deletion of endnamespace is (100)"),
+	"ms":     integer("milliseconds: how long each call of a handler takes (without it, 0), its calls are blocked (1000), bookmarks are late (100), the second server is behind (500, and 2000 at most), or the pause before each deletion of endnamespace is (100)"),
 	"after":  integer("the number of the call in which the handler does something"),
 	"does":   oneOf("what that call does: remove the handler, release the lease, acquire and release another one, or retry", "remove", "release", "acquire", "retry"),
 	"panics": integer("each call whose number is a multiple of it panics, if the lease has recovery"),

@@ -35,6 +35,8 @@ type Config struct {
 	// Aggregated is another API server, with an etcd of its own, which serves the types while they are moved. The first server must serve
 	// APIServices and Services, and reach localhost. If Aggregated is nil, types are not moved.
 	Aggregated *rest.Config
+	// Lag makes the second server learn of changes late. If it is nil, the operation lag is skipped.
+	Lag *ServerLag
 	// Patience is how long the subject may take until it is at rest. Zero is 45 s. It must be longer than the longest pause between two
 	// attempts of the subject, unless Settle ends such pauses. A script that fails at rest takes this long, and so does each such
 	// script that [Shortest] tries.
@@ -106,6 +108,8 @@ func Run(ctx context.Context, cfg Config, script Script) (Result, error) {
 			f()
 		}
 	}()
+	r.Lag.join(r.world)
+	defer r.Lag.leave(r.world)
 	if err := r.open(ctx); err != nil {
 		return result, err
 	}
@@ -279,13 +283,13 @@ func (r *run) aggregate(ctx context.Context, op Op) error {
 		return r.aggregated.setDown(ctx, op.Verb == Down)
 	}
 	if r.aggregated == nil {
-		r.aggregated = &aggregated{world: r.world, client: r.writer.client, servers: r.direct}
+		r.aggregated = &aggregated{world: r.world, lag: r.Lag, client: r.writer.client, servers: r.direct}
 		if err := r.aggregated.open(ctx, r.Aggregated); err != nil {
 			return err
 		}
 		r.writer.behind = r.aggregated.behind
 	}
-	return r.aggregated.take(ctx)
+	return r.aggregated.takeFirst(ctx)
 }
 
 // disturb carries out an operation of the proxy.
@@ -318,6 +322,8 @@ func (r *run) disturb(ctx context.Context, op Op) error {
 		}
 	case Alternate:
 		r.alternate(ctx, number(op.With["period"], 2))
+	case Lag:
+		r.Lag.ask(r.world, time.Duration(number(op.With["ms"], 500))*time.Millisecond)
 	}
 	return nil
 }
@@ -348,12 +354,13 @@ func (r *run) alternate(ctx context.Context, period int) {
 	r.faults.inject(ctx, alternation, nil, faultproxy.Share(1/float64(period), faultproxy.Server(r.Servers[1].Host, r.second)))
 }
 
-// settle heals all faults, and waits until the subject is at rest. Permissions stay revoked or, if there are none, requests still
+// settle heals all faults, ends the lag that the script has asked for, and waits until the subject is at rest. Permissions stay revoked or, if there are none, requests still
 // alternate between the servers: a subject can come to rest with both. It returns an error if ctx ends before.
 func (r *run) settle(ctx context.Context) ([]Violation, error) {
 	// A fault concerns only what the faults before it pass on: a permission that was revoked later is not that of the second server.
 	forbids := slices.ContainsFunc(slices.Collect(maps.Keys(r.faults.active)), isPermission)
 	begun, healed := time.Now(), false
+	r.Lag.ask(r.world, 0)
 	for name := range r.faults.active {
 		if !isPermission(name) && (name != alternation || forbids) {
 			r.faults.Heal(name)

@@ -128,6 +128,48 @@ func TestRun_ReportsWhatASubjectDoes(t *testing.T) {
 	}
 }
 
+// The lag is that of the script: neither a rest nor the next run has it.
+func TestRun_EndsItsLag(t *testing.T) {
+	t.Parallel()
+	var set []time.Duration
+	lag := churn.NewServerLag(func(d time.Duration) { set = append(set, d) })
+	cfg := churn.Config{Servers: []*rest.Config{serve(t)}, Lag: lag, Subject: func(context.Context, churn.Environment) (churn.Subject, error) {
+		return &plain{end: func() {}}, nil
+	}}
+	script, err := churn.Parse("lag ms=300\nsettle\nlag\nlag ms=0\nlag ms=7000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result, err := churn.Run(t.Context(), cfg, script); err != nil || result.Failed() {
+		t.Fatalf("%v\n%v", err, result)
+	}
+	const ms = time.Millisecond
+	if want := []time.Duration{300 * ms, 0, 500 * ms, 0, 2000 * ms, 0}; !slices.Equal(set, want) {
+		t.Errorf("the lag was %v, want %v", set, want)
+	}
+	cfg.Lag = nil
+	if result, err := churn.Run(t.Context(), cfg, script); err != nil || result.Failed() {
+		t.Errorf("without a ServerLag: %v\n%v", err, result)
+	}
+}
+
+func TestRun_EndsItsLagIfTheScriptIsCancelled(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var set []time.Duration
+	lag := churn.NewServerLag(func(d time.Duration) {
+		set = append(set, d)
+		cancel()
+	})
+	cfg := churn.Config{Servers: []*rest.Config{serve(t)}, Lag: lag, Subject: func(context.Context, churn.Environment) (churn.Subject, error) {
+		return &plain{end: func() {}}, nil
+	}}
+	script := churn.Script{churn.NewOp(churn.Lag, nil, "ms", "700"), churn.NewOp(churn.Pause, []string{"1h"})}
+	if _, err := churn.Run(ctx, cfg, script); !errors.Is(err, context.Canceled) || !slices.Equal(set, []time.Duration{700 * time.Millisecond, 0}) {
+		t.Errorf("%v, and the lag was %v", err, set)
+	}
+}
+
 // The end of a context is no violation: also not of a shorter script.
 func TestRun_EndOfTheContextIsAnError(t *testing.T) {
 	t.Parallel()

@@ -49,6 +49,7 @@ const (
 	Forbid          = "forbid"
 	Allow           = "allow"
 	Alternate       = "alternate"
+	Lag             = "lag"
 	Move            = "move"
 	Return          = "return"
 	Down            = "down"
@@ -105,6 +106,7 @@ var Verbs = map[string]Usage{
 	Forbid:          {Args: []string{"type"}, With: []string{"namespace", "verb"}, Does: "forbids lists and watches of a type, in a namespace or everywhere, and breaks its watches; Settle does not end this"},
 	Allow:           {Args: []string{"type"}, With: []string{"namespace", "verb"}, Does: "ends what forbid with this type and namespace began, for these verbs"},
 	Alternate:       {With: []string{"period"}, Does: "sends every period-th request to the second server; 0 ends this, and so does Settle while a permission is revoked"},
+	Lag:             {With: []string{"ms"}, Does: "makes the second server learn of changes late, for all scripts on it: the longest lag counts; 0 ends that of this script, and so does Settle"},
 	Move:            {Does: "makes the aggregated server serve the group; what serves it otherwise stays, and can't be changed until return"},
 	Return:          {Does: "ends what move began"},
 	Down:            {Does: "makes the aggregated server respond 503 while the group is moved, until up or return, and breaks its watches; Settle does not end this"},

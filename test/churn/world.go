@@ -38,6 +38,7 @@ type World struct {
 	hidden []span                  // in which requests for CRDs may fail, each until the subject has listed them after that
 	shown  map[types.UID]time.Time // when a response to the subject had a CRD for the first time
 	latest map[types.UID]time.Time // when one had it for the last time
+	behind []lagging               // the second server, in order of time
 }
 
 // typeTruth is one type of a script, with all types of this name that have existed.
@@ -582,7 +583,7 @@ const (
 )
 
 // unknown reports whether, at a time, the subject may not have noticed yet that a CRD of a type has replaced another one: since requests for CRDs
-// failed, no response to it had the CRD until shortly before. Nothing else tells the subject that the objects that it gets are of another
+// failed, or a server was behind, no response to it had the CRD until shortly before. Nothing else tells the subject that the objects that it gets are of another
 // CRD.
 func (w *World) unknown(typ string, incarnation int, at time.Time) bool {
 	w.mu.Lock()
@@ -597,13 +598,17 @@ func (t *typeTruth) unknownLocked(w *World, incarnation int, at time.Time) bool 
 	if is {
 		until = shown
 	}
-	if incarnation == 0 || crd.aggregated || !slices.ContainsFunc(w.hidden, func(s span) bool { return s.meets(crd.created, until) }) {
+	by := w.behindLocked(crd.created, until)
+	late := by > 0 && until.Before(crd.created.Add(lag+by)) ||
+		slices.ContainsFunc(w.hidden, func(s span) bool { return s.meets(crd.created, until) })
+	if incarnation == 0 || crd.aggregated || !late {
 		return false
 	}
 	return !is || shown.Sub(crd.created) > prompt && at.Before(shown.Add(noticed))
 }
 
-// lag is how long, at most, a subject whose requests for CRDs do not fail may not have been sent a new CRD.
+// lag is how long, at most, a subject whose requests for CRDs do not fail may not have been sent a new CRD by a server that is not behind on
+// purpose.
 const lag = 5 * time.Second
 
 // unseen reports whether, at a time, the subject may not have noticed a CRD that was created shortly before. Objects and CRDs come by different
@@ -613,7 +618,7 @@ func (w *World) unseen(typ string, incarnation int, at time.Time) bool {
 	defer w.mu.Unlock()
 	crd := w.types[typ].incarnations[incarnation]
 	shown, is := w.shown[crd.UID]
-	return at.Before(crd.created.Add(lag)) && (!is || at.Before(shown.Add(noticed)))
+	return at.Before(crd.created.Add(lag+w.behindLocked(crd.created, at))) && (!is || at.Before(shown.Add(noticed)))
 }
 
 // news says when the CRD of an object was created, and when the subject was sent it.

@@ -77,7 +77,8 @@ func TestChurn_RestoredServer(t *testing.T) {
 func TestChurn_KubeAPIServer(t *testing.T) {
 	together(t)
 	environment := fixture.StartKubeAPIServer(t)
-	run(t, *parallel, churn.Config{Servers: []*rest.Config{environment.Config, secondServer(t, environment)}, Aggregated: fixture.StartEmbedded(t).Config()})
+	second, lag := secondServer(t, environment)
+	run(t, *parallel, churn.Config{Servers: []*rest.Config{environment.Config, second}, Lag: lag, Aggregated: fixture.StartEmbedded(t).Config()})
 }
 
 // forgetful is a controller with a bug: it never removes a copy.
@@ -126,12 +127,23 @@ func TestChurn_OwnController(t *testing.T) { //nolint:tparallel // the subtests 
 }
 
 // secondServer starts another API server on the etcd of an environment: requests then alternate between
-// servers that learn of changes at different times.
-func secondServer(t *testing.T, environment *envtest.Environment) *rest.Config {
+// servers that learn of changes at different times. It gets what etcd sends by a relay, which can delay it.
+func secondServer(t *testing.T, environment *envtest.Environment) (*rest.Config, *churn.ServerLag) {
 	t.Helper()
+	etcd := *environment.ControlPlane.Etcd.URL
+	relay, err := fixture.StartRelay(t.Context(), etcd.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := relay.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	etcd.Host = relay.Address() // etcd has no certificate
 	program := filepath.Join(environment.BinaryAssetsDirectory, "kube-apiserver")
-	server := &envtest.APIServer{Path: program, EtcdURL: environment.ControlPlane.Etcd.URL, StartTimeout: 5 * time.Minute, StopTimeout: time.Minute}
-	err := server.Start()
+	server := &envtest.APIServer{Path: program, EtcdURL: &etcd, StartTimeout: 5 * time.Minute, StopTimeout: time.Minute}
+	err = server.Start()
 	t.Cleanup(func() {
 		if err := server.Stop(); err != nil {
 			t.Error(err)
@@ -147,7 +159,7 @@ func secondServer(t *testing.T, environment *envtest.Environment) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return config
+	return config, churn.NewServerLag(relay.Delay)
 }
 
 // run runs the script of the flag, or those of seeds, some at a time, until one fails or the time is over.

@@ -1,0 +1,70 @@
+package churn
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Two runs have the same servers.
+func TestServerLag_IsTheLongest(t *testing.T) {
+	const ms = time.Millisecond
+	var set []time.Duration
+	l := NewServerLag(func(d time.Duration) { set = append(set, d) })
+	one, two := newWorld("one"), newWorld("two")
+	l.join(one)
+	l.ask(one, 300*ms)
+	l.join(two)
+	l.ask(two, 200*ms)
+	l.ask(one, 0) // it settles
+	l.ask(two, time.Hour)
+	l.ask(one, 100*ms)
+	resume, resumeBoth := l.pause(), l.pause()
+	resume()
+	l.ask(one, 500*ms)
+	l.leave(two)
+	resumeBoth()
+	l.leave(one)
+	if want := []time.Duration{300 * ms, 200 * ms, 2000 * ms, 0, 500 * ms, 0}; !slices.Equal(set, want) {
+		t.Errorf("the server was behind by %v, want %v", set, want)
+	}
+	for world, want := range map[*World][]time.Duration{one: {0, 300 * ms, 200 * ms, 2000 * ms, 0, 500 * ms}, two: {300 * ms, 200 * ms, 2000 * ms, 0}} {
+		var has []time.Duration
+		for _, b := range world.behind {
+			has = append(has, b.by)
+		}
+		if !slices.Equal(has, want) {
+			t.Errorf("the world of %s has %v, want %v", world.Group, has, want)
+		}
+	}
+}
+
+func TestServerLag_NilIsNone(t *testing.T) {
+	var l *ServerLag
+	w := newWorld("one")
+	l.join(w)
+	l.ask(w, time.Second)
+	l.pause()()
+	l.leave(w)
+	if len(w.behind) > 0 {
+		t.Errorf("the server was behind: %v", w.behind)
+	}
+}
+
+func TestWorld_BehindBetween(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, begun := newWorld("one"), time.Now()
+		after := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
+		w.lags(0, after(0))
+		w.lags(time.Second, after(10))
+		w.lags(2*time.Second, after(20))
+		w.lags(0, after(30))
+		w.lags(time.Second, after(40))
+		for _, tc := range []struct{ from, to, want int }{{0, 9, 0}, {0, 10, 1}, {0, 15, 1}, {15, 19, 1}, {15, 20, 2}, {25, 50, 2}, {30, 35, 2}, {31, 35, 0}, {35, 45, 1}, {50, 60, 1}, {-9, -1, 0}} {
+			if got := w.behindLocked(after(tc.from), after(tc.to)); got != time.Duration(tc.want)*time.Second {
+				t.Errorf("from %d s to %d s: %v, want %d s", tc.from, tc.to, got, tc.want)
+			}
+		}
+	})
+}
