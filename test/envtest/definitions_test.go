@@ -110,6 +110,12 @@ type groupEvents struct {
 
 // groupEvents subscribes to the events of group, until the spec ends.
 func (d *connection) groupEvents(group string) *groupEvents {
+	return d.heldGroupEvents(group, nil)
+}
+
+// heldGroupEvents is groupEvents with a loop that is blocked in the iteration of its first event until held is closed. Nil
+// does not block.
+func (d *connection) heldGroupEvents(group string, held <-chan struct{}) *groupEvents {
 	n := &groupEvents{}
 	untilEnd(func(ctx context.Context) error {
 		for event := range d.resolver.Subscribe(ctx) {
@@ -117,11 +123,23 @@ func (d *connection) groupEvents(group string) *groupEvents {
 				n.mu.Lock()
 				n.past = append(n.past, event)
 				n.mu.Unlock()
+				block(ctx, held)
 			}
 		}
 		return nil
 	})
 	return n
+}
+
+// block waits until held is closed or ctx ends. It does not wait for nil.
+func block(ctx context.Context, held <-chan struct{}) {
+	if held == nil {
+		return
+	}
+	select {
+	case <-held:
+	case <-ctx.Done():
+	}
 }
 
 // all returns the events so far.

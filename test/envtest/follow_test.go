@@ -29,6 +29,8 @@ import (
 type followLog struct {
 	events
 
+	held <-chan struct{} // the calls about types that start block until it is closed; nil: they don't block
+
 	mu      sync.Mutex
 	calls   []string        // "start name", "stop name evidence"
 	started map[string]bool // by the name of the CRD
@@ -45,6 +47,9 @@ func (b *followLog) funcs() dynamicinformer.FollowFuncs {
 			b.started[name] = true
 			b.mu.Unlock()
 			Expect(twice).To(BeFalse(), name)
+			if b.held != nil {
+				<-b.held
+			}
 			if _, err := l.AddEventHandler(b); err != nil {
 				Expect(err).To(MatchError(dynamicinformer.ErrReleased))
 			}
@@ -83,6 +88,12 @@ func (b *followLog) count() int {
 func (d *connection) follow(f *dynamicinformer.Factory, s discovery.Selector, opts ...dynamicinformer.FollowOption) (recorder *followLog, stop func()) {
 	GinkgoHelper()
 	recorder = &followLog{started: map[string]bool{}}
+	return recorder, d.followWith(f, s, recorder, opts...)
+}
+
+// followWith is follow with a log.
+func (d *connection) followWith(f *dynamicinformer.Factory, s discovery.Selector, recorder *followLog, opts ...dynamicinformer.FollowOption) (stop func()) {
+	GinkgoHelper()
 	started := make(chan struct{})
 	end := untilEnd(func(ctx context.Context) error {
 		f.Start(ctx)
@@ -98,7 +109,7 @@ func (d *connection) follow(f *dynamicinformer.Factory, s discovery.Selector, op
 		Expect(recorder.count()).To(BeZero())
 	})
 	DeferCleanup(stop)
-	return recorder, stop
+	return stop
 }
 
 // expectShown expects that the page and the metrics of f have the n broken types of group with their
