@@ -97,10 +97,15 @@ var serial atomic.Int64
 
 func newScenario(t *testing.T, with implementation) *scenario {
 	t.Helper()
+	return newScenarioOn(t, with, server.Config())
+}
+
+// newScenarioOn returns a scenario on the server of config.
+func newScenarioOn(t *testing.T, with implementation, config *rest.Config) *scenario {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	s := &scenario{T: t, ctx: ctx, implementation: with, log: &log{}}
-	config := server.Config()
 	config.QPS = -1
 	behind, err := rest.HTTPClientFor(config)
 	s.check(err)
