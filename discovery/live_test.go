@@ -423,44 +423,46 @@ func TestResolve_ErrorOfACRDThatIsNotEstablishedHasTheReason(t *testing.T) {
 }
 
 func TestRun_AnUnknownTypeNeedsOneRequestUntilTheNextChange(t *testing.T) {
-	s, crds := crdServer(t)
-	r := run(t, s, never())
-	eventually(t, "both watches said something", func() bool {
-		status := r.Status()
-		return status.CRDs.State == discovery.SourceCurrent && status.APIServices.State == discovery.SourceAbsent
-	})
-	l := listen(t, r)
-	for name, ask := range map[string]func() error{
-		"a GVR": func() error { _, err := r.Validate(t.Context(), gadgets); return err },
-		"a kind": func() error {
-			_, err := r.ResolveGK(t.Context(), schema.GroupKind{Group: "example.org", Kind: "Gadget"})
-			return err
-		},
+	kind := schema.GroupKind{Group: "example.org", Kind: "Gadget"}
+	for name, tc := range map[string]struct {
+		ask     func(ctx context.Context, r *discovery.Resolver) error
+		request string // its class
+	}{
+		"a GVR":  {func(ctx context.Context, r *discovery.Resolver) error { _, err := r.Validate(ctx, gadgets); return err }, "version"},
+		"a kind": {func(ctx context.Context, r *discovery.Resolver) error { _, err := r.ResolveGK(ctx, kind); return err }, "named"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for round := range 2 {
-				s.paths()
-				for range 10 {
-					checkKind(t, ask(), discovery.ErrNotServed)
-				}
-				paths := s.paths()
-				questions := slices.DeleteFunc(slices.Clone(paths), func(path string) bool { // the run may ask for documents itself
-					return name == "a GVR" && path != "/apis/example.org/v1"
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				next, _ := started(t, w, r, func() { // the server has no APIServices
+					w.dropAPI("v1.apiregistration.k8s.io")
+					w.fault["apis.list"] = "404"
 				})
-				if got := len(questions); got != 1 && (name == "a GVR" || got != 2) {
-					t.Errorf("round %d: requests: %q", round, paths)
+				if status := r.Status(); status.CRDs.State != discovery.SourceCurrent || status.APIServices.State != discovery.SourceAbsent {
+					t.Fatalf("%+v", status)
 				}
-				other := fmt.Sprintf("others%d.%c.example.org", round, name[2])
-				crds.put(define(other, "9").object())
-				l.wants("Added others" + fmt.Sprint(round) + ".v1." + name[2:3] + ".example.org")
-				eventually(t, "the run is idle", func() bool { return discovery.Idle(r) })
-			}
+				for round := range 2 {
+					w.update(func() { clear(w.counts) })
+					for range 10 { // no time passes, so that the run sends no request
+						checkKind(t, tc.ask(t.Context(), r), discovery.ErrNotServed)
+					}
+					w.update(func() {
+						if len(w.counts) != 1 || w.counts[tc.request] != 1 {
+							t.Errorf("round %d: requests: %v", round, w.counts)
+						}
+						w.setCRD(crdObject{name: "bolts.hardware.org", uid: "9", group: "hardware.org", plural: "bolts", kind: "Bolt", versions: []string{"v1", "v2"}[:round+1], established: true})
+					})
+					sleep(time.Minute)
+					wantEvents(t, next, []string{"Added bolts.v1.hardware.org", "Changed bolts.v2.hardware.org [Versions]"}[round])
+				}
+				w.update(func() { w.setCRD(gadget("v1")) })
+				sleep(time.Minute)
+				wantEvents(t, next, "Added gadgets.v1.example.org")
+				if _, err := r.ResolveGK(t.Context(), kind); err != nil {
+					t.Error(err)
+				}
+			})
 		})
-	}
-	crds.put(define(gadgetsCRD, "1").object())
-	l.wants("Added gadgets.v1.example.org")
-	if _, err := r.ResolveGK(t.Context(), schema.GroupKind{Group: "example.org", Kind: "Gadget"}); err != nil {
-		t.Error(err)
 	}
 }
 
