@@ -115,7 +115,7 @@ type deletion struct {
 // doubt is a resource that was served and that no source has any more, without evidence of its removal. It
 // counts as served until the doubt is over.
 type doubt struct {
-	since time.Time // the time of the first complete document that does not list it; zero: there is none
+	since time.Time // the time of the first evidence: a complete document that does not list it, or the deletion of its APIService; zero: there is none
 	over  bool      // two documents do not list it
 }
 
@@ -645,6 +645,12 @@ func (k *knowledge) automanages() bool {
 
 // coreV1 is a group version of every API server with an aggregator.
 var coreV1 = schema.GroupVersion{Version: "v1"}
+
+// disowned reports whether gv has no APIService, though the server creates one for each group version that it serves itself. A document
+// that lists gv is then out of date.
+func (k *knowledge) disowned(gv schema.GroupVersion) bool {
+	return k.api(gv) == nil && !k.dropped[gv] && k.automanages()
+}
 
 // unsettled reports whether the documents are expected to change soon.
 func (k *knowledge) unsettled(now time.Time) bool {

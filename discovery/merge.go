@@ -203,10 +203,8 @@ func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Tim
 		d, known := old[res.GVR]
 		if !known {
 			k.lastReason = now
-			if !k.failed(res.GVR.GroupResource()) {
-				d.since = now
-			}
 		}
+		d = k.dated(d, res.GVR, now)
 		if gr := res.GVR.GroupResource(); d.over && (believed[gr] || !k.lists(gr)) {
 			delete(k.doubted, res.GVR)
 			continue
@@ -220,6 +218,14 @@ func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Tim
 		}
 		group.version(res.GVR.Version).add(res)
 	}
+}
+
+// dated returns d, the doubt of gvr, with the time of the first evidence if there is some now.
+func (k *knowledge) dated(d doubt, gvr schema.GroupVersionResource, now time.Time) doubt {
+	if d.since.IsZero() && (k.disowned(gvr.GroupVersion()) || !k.failed(gvr.GroupResource())) {
+		d.since = now
+	}
+	return d
 }
 
 // resources returns the resources of g, with and without their versions.
@@ -241,7 +247,7 @@ func (k *knowledge) contradicted(res Resource, uid types.UID) bool {
 	switch {
 	case k.dismissed(res):
 		return true
-	case res.Backing == BackingUnknown && k.automanages() && k.api(res.GVR.GroupVersion()) == nil:
+	case res.Backing == BackingUnknown && k.disowned(res.GVR.GroupVersion()):
 		return true // it was added before the APIServices were known
 	case res.Backing == BackingAggregated || res.Backing == BackingBuiltIn || !k.crdsRule:
 		return false
@@ -289,7 +295,7 @@ func (k *knowledge) ofDocument(group groupDoc, before *groupView) groupDoc {
 // all types that it serves itself, a group version without an APIService has just been removed, or is not
 // available yet. If the CRD has changed or was deleted since, the document is out of date.
 func (k *knowledge) believes(res Resource, backing Backing, before *groupView) bool {
-	if _, there := k.apis[res.GVR.Group][res.GVR.Version]; !there && backing == BackingUnknown && k.automanages() {
+	if k.disowned(res.GVR.GroupVersion()) {
 		return false
 	}
 	state := k.crd(res.GVR.GroupResource())

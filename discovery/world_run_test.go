@@ -166,6 +166,31 @@ func TestRun_ATypeThatMayHaveAnotherVersionStays(t *testing.T) {
 	}
 }
 
+// The deletion of an APIService begins the doubt, also if it is seen after a document that can't be read. One later document that can be read
+// ends it: no event says that the former version is still served beside the new one.
+func TestEvidence_TheDeletionOfAnAPIServiceCountsWhileDocumentsFail(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		next, _ := started(t, w, r, func() {
+			w.fault["crds.list"] = "403"
+			w.setCRD(gadget("v2"))
+		})
+		var caughtUp func()
+		w.update(func() {
+			w.legacy, w.fault["version"] = true, "500"
+			caughtUp = w.delayEvents(w.apis)
+			w.setCRD(gadget("v1"))
+		})
+		sleep(2 * time.Minute) // a document is requested each minute
+		w.update(caughtUp)
+		sleep(time.Minute)
+		wantEvents(t, next)
+		w.update(func() { clear(w.fault) })
+		sleep(5 * time.Minute)
+		wantEvents(t, next, "Changed gadgets.v1.example.org [Versions]")
+	})
+}
+
 // Only a timeout ends a request that hangs.
 func TestRun_AWatchWithoutAResponseEnds(t *testing.T) {
 	for _, class := range []string{"crds.watch", "apis.watch"} {

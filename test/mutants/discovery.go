@@ -135,7 +135,7 @@ var ofDiscovery = []table{
 		{"the RESTMapper has no kinds of lists", "mapper.RESTMappingWithContext", always(`!strings.HasSuffix(gk.Kind, "List")`)},
 		{"an answer of the RESTMapper from memory is not counted", "mapper.RESTMappingWithContext", drop(
 			"m.resolver.answers.served.Add(1)")},
-		{"a group version without an APIService is believed", "knowledge.believes", never("!there && backing == BackingUnknown && k.automanages()")},
+		{"a group version without an APIService is believed", "knowledge.believes", never("k.disowned(res.GVR.GroupVersion())")},
 		{
 			"resources of another server stay when the server serves their group version itself", "knowledge.dismissed",
 			never("res.Backing == BackingAggregated && (backing == BackingCRD || backing == BackingBuiltIn)"),
@@ -143,7 +143,8 @@ var ofDiscovery = []table{
 		{"an APIService that is gone needs two answers", "knowledge.dismissed", within(
 			"k.dropped[gv]", replace("true", "false"))},
 		{"a deleted CRD comes back with a document", "knowledge.believes", always("state.gone == nil")},
-		{"a failed root is the first of two documents that leave a type out", "knowledge.withDoubted", always("!k.failed(res.GVR.GroupResource())")},
+		{"a failed root is the first of two documents that leave a type out", "knowledge.dated", always("!k.failed(gvr.GroupResource())")},
+		{"the deletion of an APIService is no evidence while documents fail", "knowledge.dated", never("k.disowned(gvr.GroupVersion())")},
 		{"a version that can't be read does not have the type", "knowledge.illegible", never("v.err != nil")},
 		{"a document with the type in a version without an APIService is the second one that leaves it out", "knowledge.withDoubted", always("!k.lists(gr)")},
 		{"a type is removed by the first document that leaves it out", "knowledge.withDoubted", always("d.over")},
