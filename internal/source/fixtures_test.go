@@ -110,6 +110,8 @@ type observer struct {
 	mu   sync.Mutex
 	said []string
 	errs []error
+	// whenCompleted is called by Completed; nil: nothing is.
+	whenCompleted func()
 }
 
 func (o *observer) note(report string, err error) {
@@ -126,7 +128,14 @@ func (o *observer) Succeeded(verb string)         { o.note(verb+" succeeded", ni
 
 func (o *observer) Received(int) {}
 func (o *observer) Doubted()     {}
-func (o *observer) Completed()   {}
+
+func (o *observer) Completed() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.whenCompleted != nil {
+		o.whenCompleted()
+	}
+}
 
 // reports returns the reports to the observer, in order.
 func (o *observer) reports() []string {

@@ -195,22 +195,32 @@ func (s *resumableWatch) admit(key string) bool {
 	if !s.known.admit(key) {
 		return false
 	}
-	s.cfg.Observer.Completed()
+	s.unreported = true
 	return true
 }
 
 // admitDeleted is admit for an object that was deleted, if that is the one that is left out.
 func (s *resumableWatch) admitDeleted(own string, uid types.UID) bool {
-	return s.known.rejects(own, uid) && s.admit(own)
+	if !s.known.rejects(own, uid) || !s.admit(own) {
+		return false
+	}
+	s.cfg.Observer.Completed() // before handlers get the deletion
+	return true
 }
 
 // reject leaves out the object with the original key own. The reflector gets its version in a bookmark, so
 // that the version of the store goes on.
 func (s *resumableWatch) reject(own string, id identity, initial bool, err error) bool {
 	s.known.reject(own, id.uid, err)
-	if !initial && !s.skip(id.version) {
-		return false
+	s.unreported = true
+	return initial || s.skip(id.version)
+}
+
+// reportRejected reports that an object is left out, or no longer, if the observer does not know it. It is called when the state has the
+// version of the event: no other report follows.
+func (s *resumableWatch) reportRejected() {
+	if s.unreported {
+		s.unreported = false
+		s.cfg.Observer.Completed()
 	}
-	s.cfg.Observer.Completed()
-	return true
 }

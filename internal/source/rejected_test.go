@@ -99,3 +99,30 @@ func TestRejected_DeletionAdvancesTheVersion(t *testing.T) {
 		})
 	}
 }
+
+// The last report that an object is left out, or no longer, comes when the state has the version of the event.
+func TestRejected_IsReportedWithTheVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := runTransformed(t, failBad, "a")
+		var reported source.State
+		w.observer.mu.Lock()
+		w.observer.whenCompleted = func() { reported = w.source.State() }
+		w.observer.mu.Unlock()
+		for _, step := range []struct {
+			what    string
+			change  func()
+			leftOut int
+		}{
+			{"changed", func() { w.setColor("a", "blue") }, 1},
+			{"changed back", func() { w.setColor("a", "green") }, 0},
+			{"created", func() { w.create("bad") }, 1},
+			{"deleted", func() { w.remove("bad") }, 0},
+		} {
+			step.change()
+			synctest.Wait()
+			if got, want := reported.Version, w.source.State().Version; got != want || reported.Rejected.Count != step.leftOut {
+				t.Errorf("%s: the last report is at version %s with %d left out, want %s and %d", step.what, got, reported.Rejected.Count, want, step.leftOut)
+			}
+		}
+	})
+}

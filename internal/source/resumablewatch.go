@@ -40,7 +40,9 @@ type resumableWatch struct {
 	// had such an object. It may concern a cached object, so a list follows the watch.
 	namelessInitial int
 	nameless        bool
-	comparison      comparison
+	// unreported says that other objects are left out than the observer knows.
+	unreported bool
+	comparison comparison
 	// splice follows the view of the shard; nil: there is none, or it begins with the next watch.
 	splice *splice
 	// reviewed closes when the view of the shard is another one than at the begin of the step; nil: never.
@@ -282,6 +284,7 @@ func (s *resumableWatch) pass(ctx context.Context, event watch.Event, initial bo
 		s.known.reached(namespace, id.version)
 		s.nameless = s.nameless || event.Type != watch.Bookmark && isNameless(obj)
 	}
+	s.reportRejected()
 	return true
 }
 

@@ -47,6 +47,8 @@ var ofShard = []table{
 		{"shard: slots that came back are lost again and again", "splice.apply", drop("s.known.followed(s.namespace, s.view)")},
 		{"shard: slots that came back while no watch was open are lost again", "resumableWatch.shed", drop("s.known.followed(namespace, *view)")},
 		{"shard: a list has an object that a later one has replaced", "resumableWatch.passSlots", drop("s.dropOlder(&content)")},
+		{"the report that an object is left out comes before the version", "resumableWatch.pass", all(
+			drop("s.reportRejected()"), before("s.known.reached(namespace, id.version)", "s.reportRejected()"))},
 		{"shard: a late deletion ends the rejection of a later object", "resumableWatch.admitDeleted", always("s.known.rejects(own, uid)")},
 		{"shard: a late deletion of what was left out deletes a later object", "resumableWatch.passDeletion", always("!s.isSucceeded(stored, own, id)")},
 		{"shard: a watch without a response does not see the view", "resumableWatch.next", replace("splice.reviewed()", "nil")},
