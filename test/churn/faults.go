@@ -126,7 +126,7 @@ func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
 	if fault == nil { // of a bandwidth without limit
 		fault = func(next http.Handler) http.Handler { return next }
 	}
-	fault = faultproxy.OnEffect(fault, func() { f.effects.add(op.With["kind"]) })
+	fault = onEffect(op, fault, func() { f.effects.add(op.With["kind"]) })
 	if times := number(op.With["times"], 0); times > 0 {
 		fault = faultproxy.Times(times, fault)
 	}
@@ -134,6 +134,27 @@ func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
 		fault = faultproxy.Share(share, fault)
 	}
 	return match, fault, nil
+}
+
+// onEffect returns the fault of an operation, which calls effect once for each request whose response it changes. A watch with a bookmark that is
+// delayed counts.
+func onEffect(op Op, fault faultproxy.Fault, effect func()) faultproxy.Fault {
+	if op.With["kind"] != "delaybookmarks" {
+		return faultproxy.OnEffect(fault, effect)
+	}
+	if milliseconds(op) <= 0 {
+		return fault
+	}
+	return func(next http.Handler) http.Handler {
+		return fault(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			once := sync.OnceFunc(effect)
+			next.ServeHTTP(&bodyReader{ResponseWriter: w, frame: func(frame []byte) {
+				if e, err := readEvent(frame); err == nil && e.kind == "BOOKMARK" && frame[0] == '{' { // others are not delayed
+					once()
+				}
+			}}, r)
+		}))
+	}
 }
 
 // concerns reports whether the fault of an operation concerns requests for CRDs, or those for discovery documents.
@@ -191,7 +212,8 @@ func (e *effects) add(kind string) {
 	e.kinds[kind]++
 }
 
-// Effects returns how many responses the faults of each kind have changed, among the requests that have ended. A delay is no change.
+// Effects returns how many responses the faults of each kind have changed, among the requests that have ended. A delay is no change, except that
+// of a bookmark.
 func (f *Faults) Effects() map[string]int {
 	f.effects.mu.Lock()
 	defer f.effects.mu.Unlock()

@@ -1,9 +1,12 @@
 package churn
 
 import (
+	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/gvrkit/gvrkit/test/faultproxy"
@@ -12,7 +15,13 @@ import (
 // newFaults returns faults of a proxy whose server finds nothing.
 func newFaults(t *testing.T) *Faults {
 	t.Helper()
-	server := httptest.NewServer(http.NotFoundHandler())
+	return newFaultsOf(t, http.NotFoundHandler())
+}
+
+// newFaultsOf returns faults of a proxy whose server has a handler.
+func newFaultsOf(t *testing.T, handler http.Handler) *Faults {
+	t.Helper()
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	proxy, err := faultproxy.Start(server.URL, nil)
 	if err != nil {
@@ -99,5 +108,49 @@ func TestFaults_CountTheirEffects(t *testing.T) {
 	f.Heal("")
 	if got, want := f.Effects(), map[string]int{"html": 2}; !maps.Equal(got, want) {
 		t.Errorf("effects %v, want %v", got, want)
+	}
+}
+
+// A fault of bookmarks counts only for a watch that has one that it concerns.
+func TestFaults_CountTheirEffectsOnBookmarks(t *testing.T) {
+	const added, bookmark = `{"type":"ADDED","object":{}}`, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}`
+	const initialEnd = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}}}`
+	for _, tc := range []struct {
+		name   string
+		params []string // of the fault
+		events []string // of each of two watches
+		want   int
+	}{
+		{"the end of the initial events is not sent", []string{"kind", "noinitialend"}, []string{added, initialEnd, bookmark}, 2},
+		{"there are no initial events", []string{"kind", "noinitialend"}, []string{added, bookmark}, 0},
+		{"a bookmark is delayed", []string{"kind", "delaybookmarks", "ms", "1"}, []string{added, initialEnd, bookmark}, 2},
+		{"a bookmark of the first watch is delayed", []string{"kind", "delaybookmarks", "ms", "1", "times", "1"}, []string{bookmark}, 1},
+		{"there is no bookmark", []string{"kind", "delaybookmarks", "ms", "1"}, []string{added}, 0},
+		{"the delay is zero", []string{"kind", "delaybookmarks", "ms", "0"}, []string{bookmark}, 0},
+		{"bookmarks are not sent", []string{"kind", "dropbookmarks"}, []string{initialEnd}, 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newFaultsOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, strings.Join(tc.events, "\n")+"\n")
+			}))
+			if err := f.Inject(t.Context(), NewOp(Fault, []string{"one", "t1"}, tc.params...)); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				response, err := http.Get(f.proxy.URL() + "/apis/example.com/v1/t1s?watch=true") //nolint:noctx // of a test
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = io.Copy(io.Discard, response.Body)
+				if err := errors.Join(err, response.Body.Close()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.Heal("")
+			if got := f.Effects()[tc.params[1]]; got != tc.want {
+				t.Errorf("%d effects, want %d", got, tc.want)
+			}
+		})
 	}
 }

@@ -49,7 +49,7 @@ var Parameters = map[string]Parameter{
 	"removal":    oneOf("what becomes of the cache when the type is deleted; without it, handlers get deletions", "keep"),
 	"separate":   oneOf("the lease shares its informer with no other lease", "yes"),
 	"pagesize":   integer("the size of the pages of lists; without it, the default of the library"),
-	"watchlist":  oneOf("whether the initial state is requested by a watch; without it, the default of the library", "never"),
+	"watchlist":  oneOf("whether the initial state is requested by a watch, also from aggregated servers; without it, the default of the library", "never", "anywhere"),
 	"polling":    oneOf("types that can't be watched are listed each second", "yes"),
 
 	// of handlers and calls of Follow

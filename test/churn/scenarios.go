@@ -557,22 +557,41 @@ func (g *generator) expiredPages() {
 	s.end()
 }
 
-// withheldBookmarks begins a watch whose bookmarks are late or do not come: that at the end of the initial events, or later ones.
+// withheldBookmarks acquires leases with a watch of their own, whose bookmark at the end of the initial events is late or does not come.
 func (g *generator) withheldBookmarks() {
 	s := g.scene("")
-	withheld := g.faultName()
-	g.add(Fault, []string{withheld, s.typ}, append(g.faultOf(pick(g, "dropbookmarks", "noinitialend", "delaybookmarks")), "times", "", "share", "", "verb", "")...)
-	s.watch("selector", "", "watchlist", "", "polling", "")
+	own := []string{"selector", "", "namespaces", "", "separate", "yes", "watchlist", "anywhere", "polling", ""}
+	kinds := []string{"dropbookmarks", "noinitialend", "delaybookmarks"}
+	g.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
+	withhold := func(kind string) (name string) {
+		name = g.faultName()
+		late := map[string]string{"delaybookmarks": pick(g, "20", "200", "2000", "10000")}
+		g.add(Fault, []string{name, s.typ}, "kind", kind, "ms", late[kind])
+		return name
+	}
+	var others []string
+	for n, kind := range kinds[1:] {
+		withheld := withhold(kind)
+		others = append(others, fmt.Sprintf("%s%c", s.lease, 'a'+n))
+		g.acquire(others[n], s.typ, own...)
+		g.add(Pause, []string{pick(g, "100ms", "300ms")})
+		g.add(Heal, []string{withheld})
+	}
+	withheld := withhold(kinds[0])
+	s.watch(own...)
 	g.add(Pause, []string{pick(g, "100ms", "500ms")})
 	s.do(Update, "a/x", "color", g.color())
 	s.do(Delete, "b/x")
-	g.add(Pause, []string{"200ms"})
 	if g.IntN(2) == 0 {
 		g.add(Heal, []string{withheld})
-		g.add(Cut, []string{s.typ})
+	} else {
+		g.add(Pause, []string{"200ms"})
 	}
 	s.do(Create, "b/z", "color", g.color())
 	s.end()
+	for _, lease := range others {
+		g.add(Release, []string{lease})
+	}
 }
 
 // brokenEvents makes the first events of watches invalid, or sends them twice.

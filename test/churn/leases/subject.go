@@ -241,8 +241,11 @@ func sizes(op churn.Op) (opts []dynamicinformer.InformerOption) {
 	if _, err := fmt.Sscan(op.With["pagesize"], &size); err == nil {
 		opts = append(opts, dynamicinformer.WithPageSize(size))
 	}
-	if op.With["watchlist"] == "never" {
+	switch op.With["watchlist"] {
+	case "never":
 		opts = append(opts, dynamicinformer.WithWatchListPolicy(dynamicinformer.WatchListNever))
+	case "anywhere":
+		opts = append(opts, dynamicinformer.WithWatchListPolicy(dynamicinformer.WatchListAnywhere))
 	}
 	return opts
 }

@@ -264,6 +264,7 @@ func runFile(t *testing.T, cfg churn.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("responses that faults have changed: %v", result.Effects)
 	if result.Failed() {
 		t.Errorf("\n%v\n%v", result, script)
 	}
