@@ -190,7 +190,7 @@ func (c *checker) event(e Event) {
 
 func (c *checker) updated(e Event, o Object, have held) {
 	old := e.Old
-	if have.UID == e.New.UID && (old.UID != have.UID || old.ResourceVersion != have.ResourceVersion || old.Serial != have.Serial && old.Problem == "") {
+	if have.UID == e.New.UID && (old.UID != have.UID || old.ResourceVersion != have.ResourceVersion || old.Problem == "" && !old.hasContentOf(have.Observation)) {
 		c.report(OldState, e, "the handler has %v", have)
 	}
 	c.state(e, o)
@@ -263,7 +263,7 @@ func (c *checker) state(e Event, o Object) {
 		at = o.find(seen, 0)
 	}
 	if at < 0 {
-		c.report(Atomic, e, "the object never had this content, color and deletionTimestamp at this version: %s", o.versions())
+		c.report(Atomic, e, "the object never had this content, color, finalizer and deletionTimestamp at this version: %s", o.versions())
 		return
 	}
 	if c.view.Color != "" && o.States[at].Color != c.view.Color {
@@ -279,7 +279,7 @@ func (c *checker) state(e Event, o Object) {
 // an object may have another state with the same version.
 func (o *Object) find(seen Observation, from int) int {
 	at := slices.IndexFunc(o.States[from:], func(s State) bool {
-		return !s.Deleted && s.ResourceVersion == seen.ResourceVersion && s.Serial == seen.Serial && s.Color == seen.Color && s.Terminating == seen.Terminating
+		return s.ResourceVersion == seen.ResourceVersion && s.isContentOf(seen)
 	})
 	if at < 0 {
 		return -1
@@ -298,8 +298,8 @@ func (o *Object) returned() bool {
 func (c *checker) deleted(e Event, o Object, have held) {
 	seen, last := e.New, c.last[o.UID]
 	delete(c.has, seen.Key())
-	if !slices.ContainsFunc(o.States[last:], func(s State) bool { return !s.Deleted && s.Serial == seen.Serial }) {
-		c.report(Atomic, e, "no state since %s has this content", o.States[last].ResourceVersion)
+	if !slices.ContainsFunc(o.States[last:], func(s State) bool { return s.isContentOf(seen) }) {
+		c.report(Atomic, e, "no state since %s has this content, color, finalizer and deletionTimestamp: %s", o.States[last].ResourceVersion, o.versions())
 	}
 	if !c.world.rewound(c.view.Type, e.At) && before(seen.ResourceVersion, o.States[last].ResourceVersion) {
 		c.report(Ordered, e, "it was observed at %s before", o.States[last].ResourceVersion)
@@ -355,7 +355,14 @@ func (o *Object) versions() string {
 		if s.Deleted {
 			b = append(b, "deleted at "+s.At.Format(clock))
 		} else {
-			b = append(b, fmt.Sprintf("%s with content %s %s from %s", s.ResourceVersion, s.Serial, s.Color, s.At.Format(clock)))
+			more := ""
+			if s.Held {
+				more = " with a finalizer"
+			}
+			if s.Terminating {
+				more += " terminating"
+			}
+			b = append(b, fmt.Sprintf("%s with content %s %s%s from %s", s.ResourceVersion, s.Serial, s.Color, more, s.At.Format(clock)))
 		}
 	}
 	return strings.Join(b, ", ")
@@ -376,14 +383,14 @@ func (w *World) Want(v View) map[string]Observation {
 	want := map[string]Observation{}
 	for _, o := range w.Objects(v.Type) {
 		if s := o.States[0]; s.Selected(v.Color) && v.Includes(o.Namespace) {
-			want[o.Key()] = Observation{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: s.ResourceVersion, Serial: s.Serial, Color: s.Color, Terminating: s.Terminating}
+			want[o.Key()] = Observation{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: s.ResourceVersion, Serial: s.Serial, Color: s.Color, Held: s.Held, Terminating: s.Terminating}
 		}
 	}
 	return want
 }
 
-// Compare returns the differences between what a view must have and what the subject has: in UIDs, resourceVersions, contents, colors and
-// deletionTimestamps, and each [Observation] with a Problem. It does not compare versions of the API. The name says where the subject has it. A
+// Compare returns the differences between what a view must have and what the subject has: in UIDs, resourceVersions, contents, colors,
+// finalizers and deletionTimestamps, and each [Observation] with a Problem. It does not compare versions of the API. The name says where the subject has it. A
 // subject whose state is not objects compares it with [World.Objects], and returns violations with [Equal] or with invariants of its own.
 func Compare(name string, want, has map[string]Observation) []Violation {
 	var found []Violation
@@ -399,7 +406,7 @@ func Compare(name string, want, has map[string]Observation) []Violation {
 			found = append(found, Violation{Equal, fmt.Sprintf("%s has %v, and must not", name, got)})
 		case !present:
 			found = append(found, Violation{Equal, fmt.Sprintf("%s does not have %v", name, wanted)})
-		case got.UID != wanted.UID || got.ResourceVersion != wanted.ResourceVersion || got.Serial != wanted.Serial || got.Color != wanted.Color || got.Terminating != wanted.Terminating:
+		case got.UID != wanted.UID || got.ResourceVersion != wanted.ResourceVersion || !got.hasContentOf(wanted):
 			found = append(found, Violation{Equal, fmt.Sprintf("%s has %v, and the server %v", name, got, wanted)})
 		}
 	}
@@ -413,7 +420,7 @@ func CheckKnown(w *World, v View, has map[string]Observation) []Violation {
 	for _, got := range has {
 		o, known := w.Object(v.Type, got.UID)
 		if !known || !slices.ContainsFunc(o.States, func(s State) bool {
-			return s.ResourceVersion == got.ResourceVersion && s.Serial == got.Serial && s.Color == got.Color && s.Terminating == got.Terminating
+			return s.ResourceVersion == got.ResourceVersion && s.isContentOf(got)
 		}) {
 			found = append(found, Violation{Atomic, fmt.Sprintf("%s has %v, which never existed", v.Name, got)})
 		}

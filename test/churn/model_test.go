@@ -68,6 +68,13 @@ func at(obj *unstructured.Unstructured, version string) *unstructured.Unstructur
 	return obj
 }
 
+// withFinalizer returns a copy of an object with a finalizer.
+func withFinalizer(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	obj = obj.DeepCopy()
+	obj.SetFinalizers([]string{finalizer})
+	return obj
+}
+
 func TestCheckHistory(t *testing.T) {
 	s := newSample()
 	all, red := View{Name: "h", Type: "t1"}, View{Name: "h", Type: "t1", Color: "red"}
@@ -156,6 +163,11 @@ func TestCheckHistory(t *testing.T) {
 		{"an object of a namespace that leaves the set is deleted", ofAThenB, func(r *Recorder) { r.OnAdd(s.z(), true); r.OnDelete(s.z()) }, []Invariant{Justified}},
 		{"an object of a namespace that was never in the set is added", ofSetA, func(r *Recorder) { r.OnAdd(s.y(), true) }, []Invariant{Selection}},
 		{"an object of a new type is added early", all, func(r *Recorder) { r.OnAdd(s.y(), true); r.OnAdd(s.z(), true) }, []Invariant{Generations}},
+		{"a deletion has the color of an earlier state", all, func(r *Recorder) { r.OnAdd(s.x(2), true); r.OnDelete(s.object("a/x", "x1", 3, "blue")) }, []Invariant{Atomic}},
+		{"a deletion has a finalizer that the object never had", all, func(r *Recorder) { r.OnAdd(s.x(3), true); r.OnDelete(withFinalizer(s.x(3))) }, []Invariant{Atomic}},
+		{"an object has a finalizer of another state", all, func(r *Recorder) { r.OnAdd(withFinalizer(s.x(3)), true) }, []Invariant{Atomic}},
+		{"an update has the old object with another color", all, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnUpdate(s.object("a/x", "x1", 1, "blue"), s.x(2)) }, []Invariant{OldState}},
+		{"an update has the old object with a finalizer", all, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnUpdate(withFinalizer(s.x(1)), s.x(2)) }, []Invariant{OldState}},
 		{"an update has another old version", all, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnUpdate(s.x(2), s.x(3)) }, []Invariant{OldState}},
 		{"an initial addition follows another one", all, func(r *Recorder) { r.OnAdd(s.x(1), false); r.OnAdd(s.y(), true) }, []Invariant{InitialList}},
 		{"an object that is not selected is added", red, func(r *Recorder) { r.OnAdd(s.x(2), true) }, []Invariant{Selection}},
@@ -553,6 +565,7 @@ func TestCompare_ReportsEachDifference(t *testing.T) {
 		"uid":     {"a/z": observe(s.object("a/z", "z0", 9, "red"))},
 		"content": {"a/z": observe(at(s.object("a/z", "z1", 8, "red"), "9"))},
 		"color":   {"a/z": observe(s.object("a/z", "z1", 9, "blue"))},
+		"held":    {"a/z": observe(withFinalizer(s.z()))},
 		"problem": {"a/z": func() Observation { o := observe(s.z()); o.Problem = "broken"; return o }()},
 	} {
 		if found := Compare("it", want, has); len(found) != 1 || found[0].Invariant != Equal {
@@ -583,8 +596,10 @@ func TestCheckKnown_ReportsStatesThatNeverExisted(t *testing.T) {
 	if found := CheckKnown(s.World, view, map[string]Observation{"a/x": observe(s.x(2)), "a/z": observe(s.z())}); len(found) > 0 {
 		t.Errorf("got %v", found)
 	}
-	if found := CheckKnown(s.World, view, map[string]Observation{"a/x": observe(at(s.x(2), "3"))}); len(found) != 1 {
-		t.Errorf("got %v", found)
+	for _, never := range []*unstructured.Unstructured{at(s.x(2), "3"), withFinalizer(s.x(2))} {
+		if found := CheckKnown(s.World, view, map[string]Observation{"a/x": observe(never)}); len(found) != 1 {
+			t.Errorf("got %v", found)
+		}
 	}
 }
 

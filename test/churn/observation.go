@@ -20,6 +20,7 @@ type Observation struct {
 	ResourceVersion string
 	Serial          string // of the content
 	Color           string
+	Held            bool   // it has a finalizer
 	Terminating     bool   // it has a deletionTimestamp
 	Version         string // of the type; empty for metadata
 	// Problem is what is wrong with the object itself: its parts are of different states, or its
@@ -32,13 +33,21 @@ type Observation struct {
 // Key returns namespace/name, or the name.
 func (o Observation) Key() string { return key(o.Namespace, o.Name) }
 
+// hasContentOf reports whether both are the same, apart from names, UIDs and versions.
+func (o Observation) hasContentOf(other Observation) bool {
+	return o.Serial == other.Serial && o.Color == other.Color && o.Held == other.Held && o.Terminating == other.Terminating
+}
+
 // String describes the observation.
 func (o Observation) String() string {
-	terminating := ""
-	if o.Terminating {
-		terminating = ", terminating"
+	more := ""
+	if o.Held {
+		more = ", with a finalizer"
 	}
-	return fmt.Sprintf("%s at %s (content %s, color %q, UID %s%s)", o.Key(), o.ResourceVersion, o.Serial, o.Color, o.UID, terminating)
+	if o.Terminating {
+		more += ", terminating"
+	}
+	return fmt.Sprintf("%s at %s (content %s, color %q, UID %s%s)", o.Key(), o.ResourceVersion, o.Serial, o.Color, o.UID, more)
 }
 
 // Form is the form in which a subject gets objects.
@@ -105,7 +114,7 @@ func Observe(obj any, form Form) Observation {
 		Namespace: accessor.GetNamespace(), Name: accessor.GetName(), UID: accessor.GetUID(),
 		ResourceVersion: accessor.GetResourceVersion(), Serial: accessor.GetAnnotations()[serialAnnotation],
 		Color: accessor.GetLabels()[ColorLabel], Unknown: unknown,
-		Terminating: accessor.GetDeletionTimestamp() != nil,
+		Held: len(accessor.GetFinalizers()) > 0, Terminating: accessor.GetDeletionTimestamp() != nil,
 	}
 	if typed, is := obj.(runtime.Object); is && form != Metadata {
 		seen.Version = typed.GetObjectKind().GroupVersionKind().Version

@@ -32,6 +32,7 @@ var scenarios = []func(*generator){
 	(*generator).expiredPages,
 	(*generator).withheldBookmarks,
 	(*generator).brokenEvents,
+	(*generator).goneWhileWaiting,
 }
 
 // scene is the type, the lease and the handler of a scenario.
@@ -269,6 +270,24 @@ func (g *generator) endedHandler() {
 	}
 	s.do(Update, "a/x")
 	s.do(Delete, "a/y")
+	s.end()
+}
+
+// goneWhileWaiting lets events wait for a handler while a list shows that their objects are gone.
+func (g *generator) goneWhileWaiting() {
+	s := g.scene("")
+	s.watch("selector", "", "namespaces", pick(g, "", "", "a,b"), "coalescing", "", "packed", "", "form", "")
+	g.add(Settle, nil)
+	g.add(Block, []string{s.lease, s.handler}, "ms", "5000")
+	for _, object := range []string{"b/y", "a/x", "b/x", "a/y"} {
+		s.do(Update, object)
+	}
+	end := s.unreachable()
+	s.do(Delete, "a/x")
+	s.do(Replace, "b/x", "color", g.color())
+	end()
+	g.add(Pause, []string{"2s"}) // a list that has failed is late
+	g.add(Unblock, []string{s.lease, s.handler})
 	s.end()
 }
 

@@ -151,6 +151,11 @@ type State struct {
 // Selected reports whether the state matches a selector by color.
 func (s State) Selected(color string) bool { return !s.Deleted && (color == "" || s.Color == color) }
 
+// isContentOf reports whether what was observed is the object in this state, apart from the resourceVersion.
+func (s State) isContentOf(seen Observation) bool {
+	return !s.Deleted && s.Serial == seen.Serial && s.Color == seen.Color && s.Held == seen.Held && s.Terminating == seen.Terminating
+}
+
 func newWorld(group string) *World {
 	return &World{Group: group, types: map[string]*typeTruth{}, selected: map[string]*NamespaceSets{}, shown: map[types.UID]time.Time{}, latest: map[types.UID]time.Time{}}
 }
@@ -707,7 +712,7 @@ func (w *World) wrote(typ string, obj *unstructured.Unstructured, begun time.Tim
 		return // the write has changed nothing
 	}
 	t.recorded[seen.UID] = time.Now()
-	o.States = append(o.States, State{ResourceVersion: seen.ResourceVersion, Serial: seen.Serial, Color: seen.Color, Held: len(obj.GetFinalizers()) > 0, Terminating: seen.Terminating, At: begun})
+	o.States = append(o.States, State{ResourceVersion: seen.ResourceVersion, Serial: seen.Serial, Color: seen.Color, Held: seen.Held, Terminating: seen.Terminating, At: begun})
 }
 
 // deleted records that an object has been deleted by a request that began at begun.

@@ -22,6 +22,7 @@ var ofChurn = []table{
 		{"churn: the watch of a namespace that has left the set stays", "merged.remove", drop("c.cancel() \n <-c.ended")},
 		{"churn: after the end of a watch, no other one is opened, and the state stays", "resumableWatch.closed", before("s.endVersionless()",
 			"if p.wanted && p.broken == nil && p.against == unsuspected { _, changed := s.available.Current(); _ = s.awaitChange(ctx, changed, nil) }")},
+		{"churn: a deletion writes to the cached object", "lastState", replace("&unstructured.Unstructured{Object: copyOf(last.Object).(map[string]any)}", "last")},
 		{"churn: after a restore of etcd, objects with equal versions are not compared", "resumableWatch.give", replace("(!content.suspicion.needsContent() || s.isStored(key, item))", "true")},
 		{"churn: a restore of etcd is not reported", "resumableWatch.rewind", drop("s.cfg.Observer.Failed(VerbList, err)")},
 	}},
