@@ -148,6 +148,11 @@ func TestWorld_WrittenIsTheLastObject(t *testing.T) {
 		{"another object is written", View{Type: "t1"}, func(s sample) { s.write("b/w", "w1", 12, "blue") }, "12"},
 		{"the last object is not selected", View{Type: "t1", Color: "red"}, func(s sample) { s.write("b/w", "w1", 12, "blue") }, ""},
 		{"the last object is in another namespace", View{Type: "t1", Sets: set}, func(sample) {}, ""},
+		{"the last object is in no namespace", View{Type: "t1", Sets: set}, func(s sample) {
+			w := s.object("b/w", "w1", 12, "blue")
+			w.SetNamespace("")
+			s.wrote("t1", w, s.begun)
+		}, "12"},
 		{"the last object is deleted", View{Type: "t1"}, func(s sample) { s.deleted("t1", "a/z", time.Now()) }, ""},
 		{"the type is deleted", View{Type: "t1"}, func(s sample) { s.undefined("t1", time.Now()) }, ""},
 		{"the type has moved, and the subject was not at rest", View{Type: "t1"}, func(s sample) { s.moves = []time.Time{s.begun} }, ""},

@@ -340,10 +340,11 @@ func (c *checker) justified(e Event, o Object, last int) bool {
 	return late || returned || slices.ContainsFunc(o.States[last:], c.isCause(e))
 }
 
-// alwaysIncludes reports whether the view has always had the objects of a namespace, until a time.
+// alwaysIncludes reports whether the view has always had the objects of a namespace, until a time. A set of namespaces does not limit a type
+// without namespaces.
 func (v View) alwaysIncludes(namespace string, until time.Time) bool {
 	if v.Sets != nil {
-		return namespace != "" && !v.Sets.once(false, namespace, until)
+		return !v.Sets.once(false, namespace, until)
 	}
 	return v.Includes(namespace)
 }

@@ -23,6 +23,7 @@ var ofChurn = []table{
 		{"churn: after the end of a watch, no other one is opened, and the state stays", "resumableWatch.closed", before("s.endVersionless()",
 			"if p.wanted && p.broken == nil && p.against == unsuspected { _, changed := s.available.Current(); _ = s.awaitChange(ctx, changed, nil) }")},
 		{"churn: a deletion writes to the cached object", "lastState", replace("&unstructured.Unstructured{Object: copyOf(last.Object).(map[string]any)}", "last")},
+		{"churn: a set of namespaces has several versions of a type without namespaces", "Source.ListsEach", replace("s.gate.set(t) != nil", "t.GVR.Resource != \"\" && s.HasSet()")},
 		{"churn: after a restore of etcd, objects with equal versions are not compared", "resumableWatch.give", replace("(!content.suspicion.needsContent() || s.isStored(key, item))", "true")},
 		{"churn: a restore of etcd is not reported", "resumableWatch.rewind", drop("s.cfg.Observer.Failed(VerbList, err)")},
 	}},
@@ -56,6 +57,7 @@ var ofChurn = []table{
 		{"churn: a wait does not wait", "Factory.waitFor", drop("f.wait(waiting, e, o)")},
 	}},
 	{"internal/informer", ofModel, []mutant{
+		{"churn: a version is awaited in a set of namespaces", "versionWait.look", replace("w.source.ListsEach()", "false")},
 		{"churn: a cache that is synced has each version", "versionWait.look", replace("listed && reaches(have, w.version) && w.isLoaded(have)", "listed")},
 	}},
 	{"internal/packed", ofModel, []mutant{

@@ -8,5 +8,5 @@
 //
 // At any time, WaitForSync of the first lease on an informer must not return before the lister has the objects that existed before,
 // a registration must not have synced before its handler has got them, and AtLeast must not return before the lister has the object of a write
-// with that version. Follow must not call Stopped for a CRD that exists.
+// with that version. On a set of namespaces, which have several versions, AtLeast must return an error. Follow must not call Stopped for a CRD that exists.
 package leases

@@ -39,6 +39,14 @@ func (c *comparison) partly(ctx context.Context, i churn.Incarnation, forbidden 
 		c.report("lists are forbidden only in %v, and WaitForSync returns %v", forbidden, err)
 	}
 	c.versions(i, forbidden)
+	c.refused()
+}
+
+// refused is for a set of namespaces some of which are forbidden: AtLeast returns an error at once, and waits for none of them.
+func (c *comparison) refused() {
+	if c.view.Sets != nil && c.awaits.Load() {
+		c.report("AtLeast has not returned, and each namespace has its own version")
+	}
 }
 
 // versions compares the versions of objects with that of the lease, except those of some namespaces.

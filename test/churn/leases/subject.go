@@ -695,6 +695,9 @@ func (c *comparison) served(ctx context.Context, i churn.Incarnation) {
 			c.report("lists are forbidden, and the state is %s (%s)", c.at.State, c.at.Reason)
 		}
 		c.unsynced(ctx)
+		if i.Namespaced {
+			c.refused()
+		}
 		c.found = append(c.found, churn.CheckKnown(c.world, c.view, c.has)...)
 		return
 	default:

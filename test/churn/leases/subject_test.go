@@ -179,6 +179,7 @@ func TestComparison_ReportsWhatIsWrongInAPartlyForbiddenSet(t *testing.T) {
 		{"the number of objects is wrong", func(c *comparison) { c.at.Objects = 2 }, "the status has 2 objects"},
 		{"a wait fails", func(c *comparison) { c.wait = waits(errOfTest) }, "WaitForSync returns of the test"},
 		{"an object has another version", func(c *comparison) { c.version = "v1beta1" }, "has the version v1, want v1beta1"},
+		{"a wait for a version does not return", func(c *comparison) { c.view.Sets = &churn.NamespaceSets{}; c.awaits.Store(true) }, "AtLeast has not returned"},
 		{"a read fails", func(c *comparison) {
 			c.get = func(_, name string) (runtime.Object, error) {
 				return nil, map[string]error{"x": errOfTest, "none": notFound}[name]

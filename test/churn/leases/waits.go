@@ -51,21 +51,48 @@ func (s *subject) awaitSync(l *lease) {
 }
 
 // Wrote implements [churn.Observer]: each lease on the type waits in another goroutine until its cache has the last written object, or the lease ends,
-// unless it waits for another one.
+// unless it waits for another one. The namespaces of a set have several versions: a lease on them must refuse to wait.
 func (s *subject) Wrote(_ context.Context, typ string) {
+	i, _ := s.env.World.Incarnation(typ)
 	for _, l := range s.all() {
-		if l.view.Type != typ || l.view.Sets != nil {
-			continue // the namespaces of a set have several versions
+		if l.view.Type != typ {
+			continue
 		}
-		version, expected := s.env.World.Written(l.view)
+		view, await := l.view, s.awaitVersion
+		switch {
+		case l.hasSeveralVersions(i):
+			view, await = churn.View{Type: typ}, s.awaitNoVersion // also not for a namespace that is not in the set, or can't be listed
+		case l.view.Sets != nil && !l.isOneList(i):
+			continue
+		}
+		version, expected := s.env.World.Written(view)
 		if version == "" || version == l.awaited || !l.awaits.CompareAndSwap(false, true) {
 			continue
 		}
 		l.awaited = version
 		l.during(func(ctx context.Context) {
 			defer l.awaits.Store(false)
-			s.awaitVersion(ctx, l, version, expected)
+			await(ctx, l, version, expected)
 		})
+	}
+}
+
+// hasSeveralVersions reports whether the cache of the lease has several versions, if its type is i: one of each namespace of a set.
+func (l *lease) hasSeveralVersions(i churn.Incarnation) bool {
+	return l.view.Sets != nil && i.Namespaced
+}
+
+// isOneList reports whether the lease, which has a set of namespaces, says that it has listed the type i, which has no namespaces. Before that, it
+// may not know this.
+func (l *lease) isOneList(i churn.Incarnation) bool {
+	res := l.Resource()
+	return l.Status().State == status.StateSynced && res.CRDUID == i.UID && !res.Namespaced
+}
+
+// awaitNoVersion calls AtLeast for a lease whose cache has several versions: that must be an error.
+func (s *subject) awaitNoVersion(ctx context.Context, l *lease, version string, expected churn.Expected) {
+	if err := l.AtLeast(ctx, version); ctx.Err() == nil && !errors.Is(err, status.ErrSeveralVersions) {
+		s.lose(lost{fmt.Sprintf("%s: AtLeast, for a set of namespaces, returns: %v", l.name, err), expected})
 	}
 }
 
@@ -78,16 +105,21 @@ func (s *subject) awaitVersion(ctx context.Context, l *lease, version string, ex
 	case err == nil && incomplete == nil:
 		s.keep(result{l.name + ": AtLeast has returned, and the lister", expected, at, has, nil})
 	case err != nil && ctx.Err() == nil:
-		s.mu.Lock()
-		s.lost = append(s.lost, lost{fmt.Sprintf("%s: AtLeast: %v", l.name, err), expected})
-		s.mu.Unlock()
+		s.lose(lost{fmt.Sprintf("%s: AtLeast: %v", l.name, err), expected})
 	}
 }
 
-// lost is an error of AtLeast, which is wrong unless versions are those of something else since then.
+// lost is a result of AtLeast, which is wrong unless versions are those of something else since then.
 type lost struct {
 	text     string
 	expected churn.Expected
+}
+
+// lose keeps a result until the world has all writes before it.
+func (s *subject) lose(result lost) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = append(s.lost, result)
 }
 
 // lacking returns the namespaces that an error of a lister names.
