@@ -24,6 +24,7 @@ LINT    := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZ    := 30s
 CHURN   := 10m
 SOAK    := 10m
+LOAD    := 1m
 BENCH   := -out bench/results
 # COMPILE compiles packages and their tests, and links nothing, so that two commands can run tests at the same time and compile nothing twice.
 # It prints each package that it compiles; COUNT counts these lines.
@@ -95,6 +96,9 @@ soak: ## run a factory for SOAK=10m: 200 types, faults, difficult handlers; chec
 	@go run ./test/envtest/cmd/prepare
 	@go test -count=1 -timeout=0 ./test/envtest/soak -v -soak.types=200 -soak.duration=$(SOAK) -soak.seed=$$RANDOM$$RANDOM
 
+load: ## change large objects for LOAD=1m for client-go's informer and for gvrkit's; print heap and latency
+	@go test -count=1 -timeout=0 ./test/envtest/load -v -load.blocks=5000 -load.duration=$(LOAD)
+
 bench: ## compare with client-go and controller-runtime; more than an hour, with BENCH=-quick ten minutes
 	@echo "bench: compiling: some minutes with empty caches, then some minutes to build the API server"
 	@go run ./bench $(BENCH)
@@ -112,4 +116,4 @@ tidy-check: ## check that go.mod and go.sum of each module are complete, and tha
 
 verify: test lint tidy-check ## run all checks that a change must pass
 
-.PHONY: help build run test test-unit units packed-upstream test-envtest suite suites test-packed mutants fuzz churn soak bench lint fmt tidy-check verify
+.PHONY: help build run test test-unit units packed-upstream test-envtest suite suites test-packed mutants fuzz churn soak load bench lint fmt tidy-check verify
