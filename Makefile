@@ -16,10 +16,12 @@ PURE    := ./internal/wire ./internal/packed ./internal/metaproto
 BENCHES := ./bench/...
 # It has an API server in the process of its tests. Only test-long compiles that server with the race detector.
 INPROCESS := ./test/envtest/embedded/inprocess
+# It measures heap and latency. The race detector makes it ten times as long.
+MEASURED := ./test/envtest/load
 # Members of a shard without the time to renew their Leases let their slots go, so these tests run alone.
 MEMBERS := ./test/envtest/sharded
 # The other packages of SERVERS with tests, without the suite that ginkgo runs.
-SUITES  = $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(SERVERS) | grep -v -e 'gvrkit/test/envtest$$' -e /inprocess$$ -e /envtest/sharded$$)
+SUITES  = $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(SERVERS) | grep -v -e 'gvrkit/test/envtest$$' -e /inprocess$$ -e /envtest/load$$ -e /envtest/sharded$$)
 LINT    := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZ    := 30s
 CHURN   := 10m
@@ -68,7 +70,7 @@ suite:
 	@cd test/envtest && go tool ginkgo run --race --procs=4 --randomize-all --timeout=40m --no-color .
 
 suites:
-	@$(PLAIN) $(INPROCESS)
+	@$(PLAIN) $(INPROCESS) $(MEASURED)
 	@$(TEST) -short -p=3 $(SUITES)
 
 test-long: ## run the tests that make test shortens, and controller-runtime's own tests, whole
