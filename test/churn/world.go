@@ -623,7 +623,7 @@ func (w *World) unseen(typ string, incarnation int, at time.Time) bool {
 	defer w.mu.Unlock()
 	crd := w.types[typ].incarnations[incarnation]
 	shown, is := w.shown[crd.UID]
-	return at.Before(crd.created.Add(lag+w.behindLocked(crd.created, at))) && (!is || at.Before(shown.Add(noticed)))
+	return at.Before(crd.created.Add(lag)) && (!is || at.Before(shown.Add(noticed)))
 }
 
 // news says when the CRD of an object was created, and when the subject was sent it.
