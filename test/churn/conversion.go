@@ -13,6 +13,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
 // converter is the conversion webhook of the CRDs of a run that have one. A type has the path of its name. It is safe for
@@ -120,4 +124,19 @@ func (w *writer) useConverter() error {
 	var err error
 	w.converter, err = startConverter()
 	return err
+}
+
+// gotCode records the code of a response to a list or a watch of the subject.
+func (w *World) gotCode(req faultproxy.Request, code int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.codes[schema.GroupVersionResource{Group: req.Group, Version: req.Version, Resource: req.Resource}] = code
+}
+
+// Throttled reports whether the last response to a list or a watch of a resource, which the subject has got, was 429. API servers respond so
+// until they can convert the objects: if there are two, all requests of a subject may reach the one that does.
+func (w *World) Throttled(of schema.GroupVersionResource) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.codes[of] == http.StatusTooManyRequests
 }

@@ -19,18 +19,22 @@ type bodyReader struct {
 	http.ResponseWriter
 	frame   func(data []byte)
 	passing func() // nil: nothing
+	coded   func(code int)
 	body    []byte
 	cut     func(body []byte) (frame, rest []byte, found bool) // nil: the header has not been written
 }
 
 // WriteHeader implements [http.ResponseWriter].
 func (b *bodyReader) WriteHeader(code int) {
-	b.begin()
+	b.begin(code)
 	b.ResponseWriter.WriteHeader(code)
 }
 
-// begin reads the type of the body. Later, a fault may call Write while another goroutine calls Header, which are not safe for concurrent use.
-func (b *bodyReader) begin() {
+// begin reads the code, if coded is not nil, and the type of the body. Later, a fault may call Write while another goroutine calls Header, which are not safe for concurrent use.
+func (b *bodyReader) begin(code int) {
+	if b.coded != nil {
+		b.coded(code)
+	}
 	b.cut = cutLine
 	if strings.Contains(b.Header().Get("Content-Type"), "protobuf") {
 		b.cut = cutMessage
@@ -44,7 +48,7 @@ func (b *bodyReader) Write(p []byte) (int, error) {
 	}
 	b.body = append(b.body, p...)
 	if b.cut == nil {
-		b.begin()
+		b.begin(http.StatusOK)
 	}
 	for b.frame != nil {
 		frame, rest, found := b.cut(b.body)

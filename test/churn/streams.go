@@ -77,6 +77,9 @@ func (s *streams) record(next http.Handler) http.Handler {
 		r = r.Clone(r.Context())
 		r.Header.Set("Accept-Encoding", "identity")
 		reader := &bodyReader{ResponseWriter: w}
+		if s.world != nil {
+			reader.coded = func(code int) { s.world.gotCode(req, code) }
+		}
 		if req.Verb == "list" {
 			s.count(req)
 			reader.passing = func() { s.count(req) }

@@ -47,6 +47,24 @@ func TestBodyReader_WritesWithoutTheHeader(t *testing.T) {
 	}
 }
 
+func TestStreams_KnowWhatIsThrottled(t *testing.T) {
+	code := 0
+	s := newStreams()
+	s.world = newWorld("example.com")
+	handler := s.record(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+	for _, tc := range []struct {
+		version string
+		code    int
+		want    bool // of v1
+	}{{"v1beta1", 429, false}, {"v1", 429, true}, {"v1beta1", 500, true}, {"v1", 500, false}} {
+		code = tc.code
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis/example.com/"+tc.version+"/t1s", nil))
+		if got := s.world.Throttled(s.world.Resource("t1", "v1")); got != tc.want {
+			t.Errorf("after %d of %s: %t, want %t", tc.code, tc.version, got, tc.want)
+		}
+	}
+}
+
 // The world of the watches is a sample: x1 has the versions 1, 2 and 3 in namespace a, y1 has 4 in namespace b.
 func TestStreams_ReportWhatAWatchSends(t *testing.T) {
 	event := func(kind, uid string, version int) string {

@@ -35,10 +35,11 @@ type World struct {
 
 	resting time.Time // the last time at which the subject was at rest
 
-	hidden []span                  // in which requests for CRDs may fail, each until the subject has listed them after that
-	shown  map[types.UID]time.Time // when a response to the subject had a CRD for the first time
-	latest map[types.UID]time.Time // when one had it for the last time
-	behind []lagging               // the second server, in order of time
+	hidden []span                              // in which requests for CRDs may fail, each until the subject has listed them after that
+	shown  map[types.UID]time.Time             // when a response to the subject had a CRD for the first time
+	latest map[types.UID]time.Time             // when one had it for the last time
+	codes  map[schema.GroupVersionResource]int // of the last responses to lists and watches of the subject
+	behind []lagging                           // the second server, in order of time
 }
 
 // typeTruth is one type of a script, with all types of this name that have existed.
@@ -157,7 +158,7 @@ func (s State) isContentOf(seen Observation) bool {
 }
 
 func newWorld(group string) *World {
-	return &World{Group: group, types: map[string]*typeTruth{}, selected: map[string]*NamespaceSets{}, shown: map[types.UID]time.Time{}, latest: map[types.UID]time.Time{}}
+	return &World{Group: group, types: map[string]*typeTruth{}, selected: map[string]*NamespaceSets{}, shown: map[types.UID]time.Time{}, latest: map[types.UID]time.Time{}, codes: map[schema.GroupVersionResource]int{}}
 }
 
 // Resource returns the resource of a type of the script in a version.

@@ -636,7 +636,8 @@ func (c *comparison) unconverted(ctx context.Context) {
 	forbidden := slices.ContainsFunc([]string{"", "a", "b", "c"}, func(namespace string) bool {
 		return c.world.Forbidden(c.view.Type, namespace, "list") || c.world.Forbidden(c.view.Type, namespace, "watch")
 	})
-	if c.at.State != status.StateSynced && c.at.Reason != status.ReasonConversionFailed && !forbidden {
+	throttled := c.at.Reason == status.ReasonThrottled && c.world.Throttled(c.resource.GVR)
+	if c.at.State != status.StateSynced && c.at.Reason != status.ReasonConversionFailed && !throttled && !forbidden {
 		c.report("the conversion of the type fails, and the state is %s (%s)", c.at.State, c.at.Reason)
 	}
 	c.found = append(c.found, churn.CheckKnown(c.world, c.view, c.has)...)
