@@ -26,7 +26,9 @@ type bodyReader struct {
 
 // WriteHeader implements [http.ResponseWriter].
 func (b *bodyReader) WriteHeader(code int) {
-	b.begin(code)
+	if b.cut == nil && code >= http.StatusOK {
+		b.begin(code)
+	}
 	b.ResponseWriter.WriteHeader(code)
 }
 
