@@ -14,9 +14,12 @@ type ServerLag struct {
 
 	mu   sync.Mutex
 	runs map[*World]time.Duration // what they have asked for
-	now  time.Duration
+	now  time.Duration            // the longest of them, or zero during a pause
 	// paused is how many calls of pause have not been ended.
 	paused int
+	// applied is the time of the last call of set, and applying says that one has not returned.
+	applied  time.Duration
+	applying bool
 }
 
 // NewServerLag returns a ServerLag with a function that sets how late what etcd sends reaches the second server. Zero is no lag; that is the state at first. What
@@ -44,10 +47,7 @@ func (l *ServerLag) leave(w *World) {
 	if l == nil {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.runs, w)
-	l.updateLocked()
+	l.change(func() { delete(l.runs, w) })
 }
 
 // ask replaces what a run has asked for, which must have joined.
@@ -55,10 +55,7 @@ func (l *ServerLag) ask(w *World, d time.Duration) {
 	if l == nil {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.runs[w] = min(d, longestLag)
-	l.updateLocked()
+	l.change(func() { l.runs[w] = min(d, longestLag) })
 }
 
 // pause ends the lag of all runs until resume is called.
@@ -66,18 +63,27 @@ func (l *ServerLag) pause() (resume func()) {
 	if l == nil {
 		return func() {}
 	}
-	l.setPaused(1)
-	return func() { l.setPaused(-1) }
+	l.change(func() { l.paused++ })
+	return func() { l.change(func() { l.paused-- }) }
 }
 
-func (l *ServerLag) setPaused(more int) {
+// change changes what runs have asked for. The server then has the longest time of all, except for a moment if another change is in progress.
+func (l *ServerLag) change(locked func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.paused += more
+	locked()
 	l.updateLocked()
+	for !l.applying && l.applied != l.now {
+		next := l.now
+		l.applying = true
+		l.mu.Unlock()
+		l.set(next) // user code
+		l.mu.Lock()
+		l.applying, l.applied = false, next
+	}
 }
 
-// updateLocked sets the longest time that a run has asked for. The caller holds l.mu.
+// updateLocked computes the longest time that a run has asked for. The caller holds l.mu.
 func (l *ServerLag) updateLocked() {
 	var longest time.Duration
 	for _, d := range l.runs {
@@ -88,7 +94,6 @@ func (l *ServerLag) updateLocked() {
 	if longest == l.now {
 		return
 	}
-	l.set(longest)
 	l.now = longest
 	for w := range l.runs {
 		w.lags(longest, time.Now())
