@@ -7,6 +7,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
 // Limits of memory, as documented by dynamicclient.New and WithSharing.
@@ -80,6 +83,52 @@ func TestTables_GrowWithTheEventsThatAreRead(t *testing.T) {
 	if got := read(smallFor); got != largeSizes.strings {
 		t.Errorf("after more events there are %d slots for strings, want %d", got, largeSizes.strings)
 	}
+}
+
+// A program that keeps a few texts of each object, as a transform can do, keeps nothing else of the response.
+func TestDecode_ATextDoesNotKeepTheResponseAlive(t *testing.T) {
+	whole(t)
+	const objects, limit = 2000, 512 << 10 // the responses are 32 times as large
+	for _, sharing := range []Sharing{Own, Shared} {
+		before := heap()
+		kept := shortTexts(t, objects, &Settings{Tables: NewTables(sharing), Sharing: sharing})
+		if after := heap(); after > before+limit {
+			t.Errorf("sharing %v: %d bytes of heap for %d short texts, want at most %d", bool(sharing), after-before, len(kept), limit)
+		}
+		if len(kept) != 6*objects {
+			t.Errorf("%d texts, want %d", len(kept), 6*objects)
+		}
+		runtime.KeepAlive(kept)
+	}
+}
+
+// shortTexts decodes n events of 4 KB, and a list of n objects of 4 KB, and returns three texts of each.
+func shortTexts(t *testing.T, n int, settings *Settings) (kept []string) {
+	t.Helper()
+	keep := func(of kruntime.Object) {
+		u := of.(*unstructured.Unstructured)
+		escaped, _, _ := unstructured.NestedString(u.Object, "spec", "escaped")
+		kept = append(kept, u.GetName(), u.GetResourceVersion(), escaped)
+	}
+	var events, items strings.Builder
+	for i := range n {
+		object := fmt.Sprintf(`{"apiVersion":"v1","kind":"A","metadata":{"name":"n-%d","resourceVersion":"%d"},"spec":{"escaped":"\n%d","other":"%04096d"}}`, i, i, i, i)
+		fmt.Fprintf(&events, `{"type":"ADDED","object":%s}`+"\n", object)
+		fmt.Fprintf(&items, ",%s", object)
+	}
+	f := &frameReader{settings: settings, body: io.NopCloser(strings.NewReader(events.String())), bypass: &bypass{}}
+	for f.advance() == nil {
+		keep(f.bypass.object)
+	}
+	var list unstructured.UnstructuredList
+	data := []byte(`{"apiVersion":"v1","kind":"AList","metadata":{},"items":[` + items.String()[1:] + `]}`)
+	if !settings.decode(data, func(b *builder) bool { return b.list(&list) }) {
+		t.Fatal("not decoded")
+	}
+	for i := range list.Items {
+		keep(&list.Items[i])
+	}
+	return kept
 }
 
 func heap() uint64 {

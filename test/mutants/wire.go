@@ -99,6 +99,8 @@ var ofWire = []table{
 		{"an unusual event is read twice", "frameReader.event", replace("f.buf.consume(used)", "if ordinary { f.buf.consume(used) }")},
 		{"interned strings are not compared", "stringTable.lookup", within("first.find(mark)", always("in.text == string(text)"))},
 		{"strings seen once are kept", "stringTable.lookup", never("!t.again(hash)")},
+		{"a string keeps the response alive", "builder.string", within("unseen", replace("string(content)",
+			"string(append(content[:len(content):len(content)], b.data[:min(len(b.data), 8<<10)]...))[:len(content)]"))},
 		{"integers beyond int64 wrap around", "number.integer", replace("math.MaxInt64", "math.MaxUint64")},
 		{"-2^63 is not an integer", "number.integer", replace("n.value <= 1<<63", "n.value < 1<<63")},
 		{"numbers may begin with zeros", "scanner.number", never("n.digits > 1 && data[first] == '0'")},
