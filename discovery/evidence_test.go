@@ -613,6 +613,38 @@ func TestEvidence_ACRDThatWasReadCountsBeforeTheWatchHasIt(t *testing.T) {
 	}
 }
 
+// The response of a server that is slow says that there is no CRD. The watch of CRDs may have shown another one meanwhile.
+func TestEvidence_ACRDIsMissingInALateResponse(t *testing.T) {
+	again := gadget("v1")
+	again.uid = "2"
+	for name, test := range map[string]struct {
+		before, during func(w *memoryServer)
+		want           string // the UID; empty: there is no CRD
+	}{
+		"and was created again":           {func(w *memoryServer) { w.dropCRD(gadgetsCRD) }, func(w *memoryServer) { w.setCRD(again) }, "2"},
+		"and is deleted":                  {func(w *memoryServer) { w.dropCRD(gadgetsCRD) }, func(*memoryServer) {}, ""},
+		"and the watch has the former":    {func(w *memoryServer) { w.delayEvents(w.crds); w.dropCRD(gadgetsCRD) }, func(*memoryServer) {}, ""},
+		"and the watch has it still":      {func(w *memoryServer) { w.delayEvents(w.crds); w.dropCRD(gadgetsCRD) }, func(w *memoryServer) { w.setCRD(again) }, ""},
+		"and the watch has its end later": {func(w *memoryServer) { w.dropCRD(gadgetsCRD); w.setCRD(again); w.dropCRD(gadgetsCRD) }, func(*memoryServer) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				started(t, w, r, func() { w.setCRD(gadget("v1")) })
+				w.update(func() {
+					test.before(w)
+					w.fault["crds.get"] = "late"
+				})
+				time.AfterFunc(100*time.Millisecond, func() { w.update(func() { test.during(w) }) })
+				uid, err := typefacts.Of(r).CRDUID(t.Context(), gadgets.GroupResource())
+				if string(uid) != test.want || errors.Is(err, discovery.ErrNotServed) != (test.want == "") {
+					t.Errorf("got %q, %v", uid, err)
+				}
+			})
+		})
+	}
+}
+
 // Documents that are older than the deletion of a CRD list its type. They do not describe the server of an
 // APIService that is still to be read.
 func TestEvidence_TheDeletionOfACRDIsReportedOnce(t *testing.T) {

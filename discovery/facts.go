@@ -57,6 +57,9 @@ func (r facts) CRDUID(ctx context.Context, gr schema.GroupResource) (types.UID, 
 	err := rest.object(ctx, objectRef{crdPath, gr.String()}, metaOnly, &object, &object.Metadata)
 	switch {
 	case isMissing(err, gr.String()):
+		if now := l.crdOf(gr); now != nil && (had == nil || now.UID != had.UID) {
+			return now.UID, nil // the watch has shown it since the request
+		}
 		return "", &NotServedError{Ref: ref}
 	case err != nil:
 		return "", inconclusive(ref, err)

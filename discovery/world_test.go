@@ -18,8 +18,10 @@ import (
 	"time"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -424,6 +426,14 @@ func statusAnswer(req *http.Request, code int, reason string) *http.Response {
 	return answer(req, code, "application/json", body)
 }
 
+// missingAnswer returns the response that there is no object of that name.
+func missingAnswer(req *http.Request, name string) *http.Response {
+	status := apierrors.NewNotFound(schema.GroupResource{}, name).Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	body, _ := json.Marshal(status)
+	return answer(req, http.StatusNotFound, "application/json", body)
+}
+
 func classOf(req *http.Request) string {
 	q := req.URL.Query()
 	for _, c := range []struct{ prefix, name string }{{crdPath, "crds"}, {apiServicePath, "apis"}} {
@@ -493,6 +503,12 @@ func (w *memoryServer) RoundTrip(req *http.Request) (*http.Response, error) {
 		case <-time.After(3 * time.Second):
 		}
 		w.mu.Lock()
+	case "late": // the response is that of now
+		defer func() {
+			w.mu.Unlock()
+			time.Sleep(time.Second)
+			w.mu.Lock()
+		}()
 	case "reset":
 		return nil, io.ErrUnexpectedEOF
 	case "garbage":
@@ -522,7 +538,7 @@ func (w *memoryServer) RoundTrip(req *http.Request) (*http.Response, error) {
 		name := req.URL.Path[strings.LastIndex(req.URL.Path, "/")+1:]
 		o := c.objs[name]
 		if o == nil {
-			return statusAnswer(req, 404, "NotFound"), nil
+			return missingAnswer(req, name), nil
 		}
 		body, _ := json.Marshal(w.render(c, name, o, !strings.Contains(req.Header.Get("Accept"), "as=PartialObjectMetadata")))
 		return answer(req, 200, "application/json", body), nil

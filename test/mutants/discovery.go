@@ -143,6 +143,7 @@ var ofDiscovery = []table{
 		{"an APIService that is gone needs two answers", "knowledge.dismissed", within(
 			"k.dropped[gv]", replace("true", "false"))},
 		{"a deleted CRD comes back with a document", "knowledge.believes", always("state.gone == nil")},
+		{"a late response says that a CRD is missing which the watch has shown since", "facts.CRDUID", never("now != nil && (had == nil || now.UID != had.UID)")},
 		{"a failed root is the first of two documents that leave a type out", "knowledge.dated", always("!k.failed(gvr.GroupResource())")},
 		{"the deletion of an APIService is no evidence while documents fail", "knowledge.dated", never("k.disowned(gvr.GroupVersion())")},
 		{"a version that can't be read does not have the type", "knowledge.illegible", never("v.err != nil")},
