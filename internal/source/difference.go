@@ -99,6 +99,12 @@ func (s *resumableWatch) probed(t Type, gone bool) {
 // type: an API server sends them to the watches of the previous type, until it ends these.
 const overlapFor = 10 * time.Second
 
+// overlaps reports whether objects of a namespace that could not be listed for content, the first list of t, may be of t: then all namespaces are
+// listed again, for overlapFor. A namespace that is forbidden is not awaited.
+func (s *resumableWatch) overlaps(content *listed, t Type) bool {
+	return content.response.unavailable != nil && s.replaced(t) && time.Now().Before(t.Since.Add(overlapFor)) && len(s.known.keysNotListed(*content)) > 0
+}
+
 // endPrevious is called when the first list of t must wait or has failed: it deletes the objects of the previous generation, and reports
 // whether to continue. While t is unsettled, its first list may still have these objects: they stay.
 func (s *resumableWatch) endPrevious(ctx context.Context, t Type) bool {
@@ -126,6 +132,9 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 		return s.unlisted(ctx, t, err)
 	case !s.confirmed(ctx, t), !s.current(t):
 		s.putOff(&s.pace, nil) // the list is of another type, which is known or will be soon
+		return ctx.Err() == nil
+	case s.overlaps(&content, t):
+		s.putOff(&s.pace, content.response.unavailable)
 		return ctx.Err() == nil
 	}
 	s.compareVersions(ctx, &content, t)

@@ -337,6 +337,7 @@ type response struct {
 	list        runtime.Object
 	undecodable []*undecodable.Object // the objects that are not in list
 	positions   map[string]position   // of a set of namespaces; nil: there is no set
+	unavailable error                 // of a namespace that could not be listed, and is not forbidden
 	identity    func(metav1.Object) identity
 	view        *sharding.View // the slots of the objects; nil: all objects
 	arrivals    []*arrivals    // the lists that are limited; their objects are converted

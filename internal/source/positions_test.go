@@ -3,12 +3,14 @@ package source_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -145,6 +147,48 @@ func TestNamespaces_OneFailsWhenTheTypeIsReplaced(t *testing.T) {
 			t.Errorf("unlisted = %+v", unlisted)
 		}
 	})
+}
+
+// The watches of the previous type may have sent objects of the new one. If a namespace can't be listed at first, its objects stay for a limited time.
+func TestNamespaces_OneFailsSoonAfterTheTypeIsReplaced(t *testing.T) {
+	unavailable := apierrors.NewTooManyRequests("storage is (re)initializing", 1)
+	for name, tc := range map[string]struct {
+		err   error
+		after time.Duration // of the first list that succeeds
+		want  []string      // events
+	}{
+		"for a moment": {unavailable, 2 * time.Second, nil},
+		"for long":     {unavailable, 12 * time.Second, []string{"delete in-m", "delete in-n", "add in-m", "add in-n"}},
+		"forbidden":    {errForbidden, 2 * time.Second, []string{"delete in-n", "add in-n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTestSet(t, nil, nil, "m", "n")
+				for _, namespace := range []string{"m", "n"} {
+					for _, former := range []string{"a", "b"} {
+						if err := s.cluster.Resource(widgets).Namespace(namespace).Delete(t.Context(), former, metav1.DeleteOptions{}); err != nil {
+							t.Fatal(err)
+						}
+					}
+					create(t, s.cluster, namespace, "in-"+namespace, "red") // by the watches of the previous type
+				}
+				synctest.Wait()
+				events := s.noteEvents()
+				refuse(s.cluster, tc.err)
+				now, _ := s.available.Current()
+				now.Generation, now.Since = now.Generation+1, time.Now()
+				s.available.Set(now)
+				time.Sleep(tc.after)
+				refuse(s.cluster, nil)
+				time.Sleep(36 * time.Second)
+				synctest.Wait()
+				if !slices.Equal(*events, tc.want) {
+					t.Errorf("events = %q, want %q", *events, tc.want)
+				}
+				s.checkKeys("at the end", "m/in-m", "n/in-n")
+			})
+		})
+	}
 }
 
 // An empty cache of a namespace has no slots of a shard.

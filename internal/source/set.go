@@ -192,6 +192,9 @@ func merge(ctx context.Context, names []string, lists []*response, errs []error)
 			if failed == nil || apierrors.IsNotFound(err) && !apierrors.IsNotFound(failed) {
 				failed = err
 			}
+			if !apierrors.IsForbidden(err) {
+				r.unavailable = cmp.Or(r.unavailable, err)
+			}
 			r.positions[name] = position{}
 			continue
 		}
