@@ -353,6 +353,12 @@ func (w *writer) put(ctx context.Context, typ, object, color string, create, upd
 		} else {
 			got, err = client.Create(ctx, want, metav1.CreateOptions{})
 		}
+		if exists && apierrors.IsNotFound(err) {
+			w.confirm(ctx)
+			if !w.world.exists(typ, key(namespace, name)) {
+				return true, nil
+			}
+		}
 		if err != nil {
 			return false, err
 		}
@@ -383,12 +389,28 @@ func (w *writer) delete(ctx context.Context, typ, namespace, name string) error 
 	}
 	err := until(ctx, "delete an object", func() (bool, error) {
 		err := client.Delete(ctx, name, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) && w.lists(ctx, typ) { // a server that is behind has deleted it: see confirm
+			if err = client.Delete(ctx, name, metav1.DeleteOptions{}); apierrors.IsNotFound(err) {
+				w.confirm(ctx)
+				return true, nil
+			}
+		}
 		return err == nil, err
 	})
-	if err == nil && state.Held {
+	if err == nil && state.Held && w.world.exists(typ, key(namespace, name)) {
 		err = w.waits(ctx, typ, namespace, name, begun)
 	}
 	return err
+}
+
+// lists reports whether a type can be listed.
+func (w *writer) lists(ctx context.Context, typ string) bool {
+	i, n := w.world.Incarnation(typ)
+	if n < 0 {
+		return false
+	}
+	_, err := w.client.Resource(w.world.Resource(typ, i.Served[0])).List(ctx, metav1.ListOptions{Limit: 1})
+	return err == nil
 }
 
 // confirm records the deletion of objects that the server does not have: with two API servers, the one that learns late of the end
