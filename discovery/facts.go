@@ -3,6 +3,7 @@ package discovery
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -66,6 +67,36 @@ func (r facts) CRDUID(ctx context.Context, gr schema.GroupResource) (types.UID, 
 	}
 	l.learn(gr, had, &object.Metadata)
 	return object.Metadata.UID, nil
+}
+
+// scoped is a type with a scope.
+type scoped struct {
+	gr         schema.GroupResource
+	namespaced bool
+}
+
+// ScopeEnded implements typefacts.Facts.
+func (r facts) ScopeEnded(gr schema.GroupResource, namespaced bool) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended[scoped{gr, namespaced}]
+}
+
+// noteEndsLocked records the ends of types and of scopes. API servers that are behind may still serve them. The caller holds the lock.
+func (r *Resolver) noteEndsLocked(events []Event, now time.Time) {
+	maps.DeleteFunc(r.ended, func(_ scoped, at time.Time) bool { return now.Sub(at) > staleFor })
+	for _, event := range events {
+		was := event.Old
+		if event.Type == Removed {
+			was = event.Resource
+		}
+		if event.Type == Removed || event.Type == Changed && was.Namespaced != event.Resource.Namespaced {
+			if r.ended == nil {
+				r.ended = map[scoped]time.Time{}
+			}
+			r.ended[scoped{was.GVR.GroupResource(), was.Namespaced}] = now
+		}
+	}
 }
 
 // crdOf returns the metadata of the CRD of gr, as far as the run knows it; nil if it does not. L may be nil.

@@ -721,6 +721,7 @@ func (r *Resolver) replace(l *live, c *snapshot, events []Event) {
 	r.last = c
 	r.current.Store(c)
 	r.denied = nil
+	r.noteEndsLocked(events, time.Now())
 	for _, event := range events { // removed versions are denied
 		was := event.Old
 		if event.Type == Removed {

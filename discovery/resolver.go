@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -51,6 +52,7 @@ type Resolver struct {
 	last          *snapshot     // the last one that was published, also after the run
 	unreported    bool          // last is of a narrow run: programs do not have its events
 	wanted        map[schema.GroupResource]*want
+	ended         map[scoped]time.Time // when a type was removed, or got another scope, a short time ago
 	denied        map[question]denial
 	changed       chan struct{} // closed when current changes
 	queues        map[*eventQueue]bool

@@ -5,13 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
@@ -112,6 +117,92 @@ func TestGeneration_RestoredCRDIsServedAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// scope sets the scope of a CRD.
+func scope(scope string) func(crd map[string]any) {
+	return func(crd map[string]any) { crd["spec"].(map[string]any)["scope"] = scope }
+}
+
+// lateServer is a client whose lists of all objects have none while it is behind, and the newest version: its server has not noticed yet that the
+// scope of the type has changed.
+type lateServer struct {
+	dynamic.Interface
+	behind *atomic.Bool
+}
+
+func (c lateServer) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return lateResource{c.Interface.Resource(gvr), c.behind}
+}
+
+type lateResource struct {
+	dynamic.NamespaceableResourceInterface
+	behind *atomic.Bool
+}
+
+func (r lateResource) Namespace(namespace string) dynamic.ResourceInterface {
+	return lateNamespace{r.NamespaceableResourceInterface.Namespace(namespace), r.behind}
+}
+
+type lateNamespace struct {
+	dynamic.ResourceInterface
+	behind *atomic.Bool
+}
+
+func (r lateNamespace) List(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	list, err := r.ResourceInterface.List(ctx, opts)
+	if err == nil && r.behind.Load() {
+		list.Items = nil
+	}
+	return list, err
+}
+
+// A type gets another scope, and one of two servers lists no objects, until it notices that. A list when the type has settled has them, also for
+// an informer that has begun after the change. No other type is listed again.
+func TestGeneration_ATypeWithAnotherScopeIsListedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, behind := newCRDCluster(), &atomic.Bool{}
+		cluster.define("ships")
+		cluster.define("boats")
+		create(t, cluster, kindOf("ships"), "ns", "old")
+		f := newFactory(t, lateServer{cluster, behind}, dynamicinformer.WithDiscovery(cluster.resolver(t)), dynamicinformer.WithWatchListPolicy(dynamicinformer.WatchListNever))
+		f.Start(t.Context())
+		first := acquire(t, f, kindOf("ships"))
+		acquire(t, f, kindOf("boats"))
+		time.Sleep(time.Minute)
+		behind.Store(true)
+		cluster.define("ships", scope("Cluster"))
+		cluster.Serve(fakecluster.Type{GVR: kindOf("ships"), Kind: kindName("ships")})
+		cluster.define("boats")
+		create(t, cluster, kindOf("ships"), "", "new")
+		time.Sleep(2 * time.Second)
+		second := acquire(t, f, kindOf("ships"), dynamicinformer.WithSeparateInformer())
+		events := []*recorder{listen(t, first.Informer()), listen(t, second.Informer())}
+		time.Sleep(time.Second)
+		for _, events := range events {
+			if got := events.take(); len(got) > 0 {
+				t.Errorf("while the server is behind: %v", got)
+			}
+		}
+		lists := func(name string) int { return len(cluster.Requests("list", kindOf(name))) }
+		ships, boats := lists("ships"), lists("boats")
+		behind.Store(false)
+		time.Sleep(20 * time.Second)
+		for _, events := range events {
+			if diff := cmp.Diff([]string{"add new"}, events.take()); diff != "" {
+				t.Errorf("when it has settled (-want +got):\n%s", diff)
+			}
+		}
+		third := acquire(t, f, kindOf("ships"), dynamicinformer.WithSeparateInformer())
+		time.Sleep(time.Hour)
+		if err := third.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if ships, boats = lists("ships")-ships, lists("boats")-boats; ships != 3 || boats != 0 {
+			t.Errorf("%d lists of ships and %d of boats after that, want one of ships by each informer, and none of boats", ships, boats)
+		}
+		shutdown(t, f)
+	})
 }
 
 // A CRD is deleted and created again while discovery fails. The informer's watch goes on with the new objects

@@ -40,8 +40,9 @@ type Type struct {
 	// Generation is the number of earlier types with the same name. Objects of different
 	// generations are different objects, also if they have the same names.
 	Generation int
-	// Unsettled says that another server has begun to serve the type a short time ago: the first list may
-	// still be of the earlier server. When the type is settled, it is listed again.
+	// Unsettled says that another server has begun to serve the type a short time ago, or that its scope has changed: the first list may
+	// still be of the earlier server, or of a server that does not have the new scope yet and lists no objects. When the type is settled, it is
+	// listed again.
 	Unsettled bool
 	// Since is when discovery began to list the type; zero if that is not known.
 	Since time.Time

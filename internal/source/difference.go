@@ -106,9 +106,10 @@ func (s *resumableWatch) overlaps(content *listed, t Type) bool {
 }
 
 // endPrevious is called when the first list of t must wait or has failed: it deletes the objects of the previous generation, and reports
-// whether to continue. While t is unsettled, its first list may still have these objects: they stay.
+// whether to continue. While t is unsettled, its first list may still have these objects: they stay, unless they are of another scope.
 func (s *resumableWatch) endPrevious(ctx context.Context, t Type) bool {
-	return !s.replaced(t) || t.Unsettled || s.cfg.KeepCache || s.flush(ctx, t)
+	_, _, of := s.known.place()
+	return !s.replaced(t) || t.Unsettled && t.Namespaced == of.Namespaced || s.cfg.KeepCache || s.flush(ctx, t)
 }
 
 // relist lists, and sends the differences between the reflector's objects and the list. If the first list of

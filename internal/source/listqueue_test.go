@@ -233,10 +233,10 @@ func TestListQueue_AnotherGenerationWaits(t *testing.T) {
 }
 
 // The objects of a type that was replaced do not stay in the cache while the list of the new one waits, except that of a type that settles
-// may still have them.
+// may still have them, unless it has another scope.
 func TestListQueue_ObjectsOfThePreviousGenerationDoNotWait(t *testing.T) {
-	for name, tc := range map[string]struct{ keep, unsettled, stays bool }{
-		"deleted": {}, "kept": {keep: true, stays: true}, "unsettled": {unsettled: true, stays: true},
+	for name, tc := range map[string]struct{ keep, unsettled, rescoped, stays bool }{
+		"deleted": {}, "kept": {keep: true, stays: true}, "unsettled": {unsettled: true, stays: true}, "unsettled, of another scope": {unsettled: true, rescoped: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -247,12 +247,19 @@ func TestListQueue_ObjectsOfThePreviousGenerationDoNotWait(t *testing.T) {
 				l.add("a")
 				synctest.Wait()
 				w.cluster.Withdraw(widgets)
-				w.cluster.Serve(widgetType)
+				of, namespace := widgetType, "ns"
+				if tc.rescoped {
+					of.Namespaced, namespace = false, ""
+				}
+				w.cluster.Serve(of)
 				next, _ := w.available.Current()
 				next.Generation++
-				next.Unsettled = tc.unsettled
+				next.Unsettled, next.Namespaced = tc.unsettled, of.Namespaced
 				w.available.Set(next)
-				w.create("new")
+				obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "new", "labels": map[string]any{"color": "red"}}}}
+				if _, err := w.cluster.Resource(widgets).Namespace(namespace).Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
 				deleted := []string{"delete old red"}
 				if tc.stays {
 					w.expect("while the list waits")

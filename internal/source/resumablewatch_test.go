@@ -475,6 +475,54 @@ func TestResumableWatch_ObjectsStayWhileATypeSettles(t *testing.T) {
 	}
 }
 
+// A server that has not noticed the new scope of a type lists no objects, and its version is the newest one. The watch that follows has no
+// events for the objects before that version.
+func TestResumableWatch_ATypeWithAnotherScopeIsListedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, available := &script{}, newAvailability(source.Served)
+		var items atomic.Value
+		items.Store([]unstructured.Unstructured{*newObject("a")})
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{Items: items.Load().([]unstructured.Unstructured)}
+			list.SetResourceVersion("7")
+			return list, nil
+		}
+		client.watch = func(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			if opts.SendInitialEvents != nil {
+				return nil, apierrors.NewBadRequest("what is that?")
+			}
+			return newServerWatch(), nil
+		}
+		r, events := runInformer(t, source.Config{Client: source.Unstructured(client), GVR: widgets, Availability: available}), &handler{}
+		if _, err := r.AddEventHandler(events); err != nil {
+			t.Fatal(err)
+		}
+		expect := func(when string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if diff := cmp.Diff(want, events.take()); diff != "" {
+				t.Errorf("%s the handler got (-want +got):\n%s", when, diff)
+			}
+		}
+		expect("at first", "add a ")
+		items.Store([]unstructured.Unstructured(nil))
+		rescoped, _ := available.Current()
+		rescoped.Generation++
+		rescoped.Namespaced, rescoped.Unsettled = false, true
+		available.Set(rescoped)
+		expect("of the server that is behind", "delete a ")
+		b := *newObject("b")
+		b.SetNamespace("")
+		items.Store([]unstructured.Unstructured{b})
+		time.Sleep(10 * time.Second)
+		expect("before it is settled")
+		rescoped.Unsettled = false
+		available.Set(rescoped)
+		expect("settled", "add b ")
+		r.stop()
+	})
+}
+
 // The first list after a change of the server may be of the earlier server. The watch that follows is of the new
 // one, and has no events for the objects of the earlier server.
 func TestResumableWatch_ATypeThatSettlesIsListedAgain(t *testing.T) {

@@ -5,6 +5,7 @@ package typefacts
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +32,11 @@ type Facts interface {
 	// *discovery.NotServedError. If the request fails, or for a resolver of NewFromDiscovery, the
 	// error is a *discovery.InconclusiveError.
 	CRDUID(ctx context.Context, gr schema.GroupResource) (types.UID, error)
+
+	// ScopeEnded returns when the resolver has last seen the end of a type gr that was namespaced, or was not: the type was removed, or has the
+	// other scope since then. The time is zero if the resolver does not know of such an end, or forgets it: it remembers each at least for a
+	// minute. It sends no request.
+	ScopeEnded(gr schema.GroupResource, namespaced bool) time.Time
 }
 
 // Of returns the facts of resolver, a *discovery.Resolver that is not nil. Package discovery sets

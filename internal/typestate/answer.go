@@ -25,6 +25,7 @@ func (s *State) answered(seen uint64, res discovery.Resource, err error, replace
 	if err != nil {
 		reason = Classify(err) // may call methods of the error: not under mu
 	}
+	rescoped := s.facts().ScopeEnded(res.GVR.GroupResource(), !res.Namespaced)
 	s.mu.Lock()
 	if seen != s.events {
 		s.mu.Unlock()
@@ -40,7 +41,7 @@ func (s *State) answered(seen uint64, res discovery.Resource, err error, replace
 			next.refuse(err, reason, replaced)
 			return
 		}
-		next.serve(res, s.cfg.Namespace)
+		next.serve(res, s.cfg.Namespace, rescoped)
 		if s.cfg.Named {
 			next.GVR = res.GVR
 		}
@@ -59,10 +60,13 @@ func (s *State) answered(seen uint64, res discovery.Resource, err error, replace
 	s.log.healed(&before, &now)
 }
 
-// serve records that discovery lists the type as res.
-func (s *Snapshot) serve(res discovery.Resource, namespace string) {
-	if s.movedTo(res) || s.mayHaveMovedTo(res) {
-		s.moved = s.At
+// serve records that discovery lists the type as res. Rescoped is when a type of that name with the other scope has ended; zero: none is known.
+func (s *Snapshot) serve(res discovery.Resource, namespace string, rescoped time.Time) {
+	switch {
+	case s.movedTo(res), s.mayHaveMovedTo(res), s.rescopedTo(res):
+		s.unsettled = s.At
+	case rescoped.After(s.unsettled) && s.At.Sub(rescoped) < settleFor:
+		s.unsettled = rescoped
 	}
 	s.decide(res)
 	if s.replacedBy(res) {
@@ -85,10 +89,6 @@ func (s *Snapshot) serve(res discovery.Resource, namespace string) {
 		s.Namespace = namespace
 	}
 }
-
-// settleFor is how long API servers may send requests for a type to the server that served it before. It is longer
-// than they need to notice a change of an APIService.
-const settleFor = 15 * time.Second
 
 // ended ends the conditions of requests with that reason.
 func (s *Snapshot) ended(reason status.Reason) {

@@ -49,8 +49,10 @@ type Snapshot struct {
 	denied time.Time // since when discovery says that a served type is not served, without evidence
 	doubt  time.Time // the time of the last NotFound, wrong scope or first refused watch
 	expiry time.Time // the time when a watch last expired
-	moved  time.Time // the time when another server has begun to serve the type; zero: long ago, or never
 	stored int       // the number of the last first list that is in the store
+
+	// unsettled is when another server has begun to serve the type, or a type of that name with the other scope has ended; zero: long ago, or never.
+	unsettled time.Time
 
 	// relocated says that the resolver has an event of another backing, and that of resource is not known.
 	relocated bool
@@ -298,7 +300,7 @@ func (s *Snapshot) sourceType() source.Type {
 		t.Unwatchable = len(res.Verbs) > 0 && !res.Supports("watch")
 		t.Aggregated = res.Backing == discovery.BackingAggregated
 		t.UID, t.Since = string(res.CRDUID), s.ServedSince
-		t.Unsettled = !s.moved.IsZero()
+		t.Unsettled = !s.unsettled.IsZero()
 	}
 	return t
 }
@@ -341,6 +343,12 @@ func (s *Snapshot) mayHaveMovedTo(res discovery.Resource) bool {
 	return old != nil && res.Backing == discovery.BackingAggregated && (old.Backing == discovery.BackingUnknown || old.Backing == discovery.BackingAggregated && old.Service == "" && res.Service != "")
 }
 
+// rescopedTo reports whether res has another scope than the type had.
+func (s *Snapshot) rescopedTo(res discovery.Resource) bool {
+	old := s.resource
+	return old != nil && old.GVR.GroupResource() == res.GVR.GroupResource() && old.Namespaced != res.Namespaced
+}
+
 // decide records whether discovery can tell what serves res.
 func (s *Snapshot) decide(res discovery.Resource) {
 	switch {
@@ -351,11 +359,15 @@ func (s *Snapshot) decide(res discovery.Resource) {
 	}
 }
 
-// settles returns when to ask again what serves the type: after a move, and once after discovery could not tell. If it is zero, an event is
-// awaited.
+// settleFor is how long API servers may send requests for a type to the server that served it before, or serve it with its earlier scope: they
+// then respond with a list without objects. It is longer than they need to notice a change of an APIService or a CRD.
+const settleFor = 15 * time.Second
+
+// settles returns when to ask again what serves the type: after a move or a change of the scope, and once after discovery could not tell. If it is
+// zero, an event is awaited.
 func (s *Snapshot) settles(now time.Time) (at time.Time) {
-	if !s.moved.IsZero() {
-		at = s.moved.Add(settleFor)
+	if !s.unsettled.IsZero() {
+		at = s.unsettled.Add(settleFor)
 	}
 	if decided := s.undecided.Add(settleFor); now.Before(decided) && (at.IsZero() || decided.Before(at)) {
 		at = decided
@@ -372,7 +384,7 @@ func (s *Snapshot) replacedBy(res discovery.Resource) bool {
 		return false
 	case old.GVR.GroupResource() != res.GVR.GroupResource():
 		return true
-	case s.Serving == source.Gone, s.Evidence.Kind == discovery.CRDDeleted, old.Namespaced != res.Namespaced, s.movedTo(res):
+	case s.Serving == source.Gone, s.Evidence.Kind == discovery.CRDDeleted, s.rescopedTo(res), s.movedTo(res):
 		return true
 	}
 	return old.CRDUID != "" && res.CRDUID != "" && old.CRDUID != res.CRDUID

@@ -139,8 +139,8 @@ func (s *State) change(edit func(next *Snapshot)) (before, now Snapshot) {
 func (s *State) changeLocked(edit func(next *Snapshot)) (before, now Snapshot) {
 	before = s.now
 	next := s.readLocked(s.source.State())
-	if next.At.Sub(next.moved) >= settleFor {
-		next.moved = time.Time{}
+	if next.At.Sub(next.unsettled) >= settleFor {
+		next.unsettled = time.Time{}
 	}
 	edit(&next)
 	next.LeftOut = s.leftOutLocked(&next)

@@ -48,6 +48,18 @@ func by(backing discovery.Backing, uid types.UID) discovery.Resource {
 	return res
 }
 
+// cluster returns res as a cluster-scoped type.
+func cluster(res discovery.Resource) discovery.Resource {
+	res.Namespaced = false
+	return res
+}
+
+// boats returns res as a resource with another name.
+func boats(res discovery.Resource) discovery.Resource {
+	res.GVR.Resource = "boats"
+	return res
+}
+
 func byService(service string) discovery.Resource {
 	res := by(discovery.BackingAggregated, "")
 	res.Service = service
@@ -447,8 +459,8 @@ func TestState_NewsHasDiscoveryAsked(t *testing.T) {
 	}
 }
 
-// API servers may send requests to the earlier server for some time.
-func TestState_IsUnsettledAfterAnotherServerHasBegunToServe(t *testing.T) {
+// API servers may send requests to the earlier server for some time, or serve the type with its earlier scope.
+func TestState_IsUnsettledAfterAnotherServerOrScope(t *testing.T) {
 	for name, tc := range map[string]struct {
 		from, to  discovery.Resource
 		unsettled bool
@@ -460,6 +472,10 @@ func TestState_IsUnsettledAfterAnotherServerHasBegunToServe(t *testing.T) {
 		"a service that becomes known":  {by(discovery.BackingUnknown, ""), byService("a/a"), true},            // a CRD may have served it
 		"a service after a deleted one": {byService(""), byService("a/a"), true},                               // its APIService was deleted when the informer began
 		"the same service":              {byService("a/a"), byService("a/a"), false},
+		"a CRD with another scope":      {by(discovery.BackingCRD, "a"), cluster(by(discovery.BackingCRD, "b")), true},
+		"another scope of the same CRD": {by(discovery.BackingCRD, "a"), cluster(by(discovery.BackingCRD, "a")), true}, // its end is not known yet
+		"another type of that name":     {by(discovery.BackingCRD, "a"), boats(cluster(by(discovery.BackingCRD, "b"))), false},
+		"another scope, without CRDs":   {cluster(by(discovery.BackingUnknown, "")), by(discovery.BackingUnknown, ""), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -567,10 +583,40 @@ func TestSnapshot_SettlesAgainAfterAnAbsence(t *testing.T) {
 		want    time.Duration  // zero: never
 	}{{source.Held, settleFor}, {source.Served, 0}, {source.Gone, settleFor}, {source.Served, 0}} {
 		s.Serving, s.At = test.serving, s.At.Add(time.Hour)
-		s.serve(by(discovery.BackingUnknown, ""), "")
+		s.serve(by(discovery.BackingUnknown, ""), "", time.Time{})
 		if at := s.settles(s.At); at.IsZero() != (test.want == 0) || !at.IsZero() && at.Sub(s.At) != test.want {
 			t.Errorf("%v before: it is asked at %v, want %v after %v", test.serving, at, test.want, s.At)
 		}
+	}
+}
+
+// An informer that begins after a change of the scope has not known the type before. The resolver has.
+func TestSnapshot_IsUnsettledAfterTheEndOfTheOtherScope(t *testing.T) {
+	begun := time.Now()
+	for name, tc := range map[string]struct {
+		ended      time.Time // the other scope
+		until      time.Duration
+		everServed bool
+	}{
+		"it is not known to have ended":            {},
+		"it ended some time ago":                   {ended: begun.Add(-settleFor)},
+		"it ended a short time ago":                {ended: begun.Add(-10 * time.Second), until: settleFor - 10*time.Second},
+		"the informer has noticed the change late": {ended: begun.Add(-10 * time.Second), until: settleFor, everServed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShips(t).Snapshot()
+			s.At = begun
+			if tc.everServed {
+				s.serve(by(discovery.BackingCRD, "a"), "", time.Time{})
+			}
+			for range 2 { // discovery is asked again
+				s.serve(cluster(by(discovery.BackingCRD, "b")), "", tc.ended)
+			}
+			unsettled := tc.until > 0
+			if s.sourceType().Unsettled != unsettled || unsettled && s.settles(begun).Sub(begun) != tc.until {
+				t.Errorf("unsettled: %v, until %v, want %v", s.sourceType().Unsettled, s.settles(begun), tc.until)
+			}
+		})
 	}
 }
 

@@ -236,6 +236,7 @@ var ofSource = []table{
 		{"a set whose names are not known is listed as empty", "gate.listSet", never("!isClosed(set.namesKnown)")},
 		{"later failures of the names of a set are not reported", "gate.named", drop("g.report(ctx, &NamesError{err})")},
 		{"objects of a type that settles are deleted before its list", "resumableWatch.endPrevious", replace("t.Unsettled", "false")},
+		{"objects of an earlier scope stay while the type settles", "resumableWatch.endPrevious", always("t.Namespaced == of.Namespaced")},
 		{"kept objects are deleted before the next list", "resumableWatch.endPrevious", replace("s.cfg.KeepCache", "false")},
 		{"a LIST after a failed watch-list waits again", "gate.watchList", drop("g.again.Store(turn != nil)")},
 		{"each later LIST is before the others", "relay.take", drop("p.again.Store(false)")},

@@ -8,6 +8,8 @@ var ofTypestate = []table{
 		{"the status has the parts of a name that has a meaning", "State.answered", never("s.cfg.Named")},
 		{"the cache of an ambiguous name is reported as out of date", "Snapshot.Status", always("!s.disputed")},
 		{"an ambiguous name is not served", "Snapshot.inconclusive", never("errors.Is(failing.Err, discovery.ErrAmbiguous)")},
+		{"an informer that begins after a change of the scope is not told", "State.answered", replace("s.facts().ScopeEnded(res.GVR.GroupResource(), !res.Namespaced)", "time.Time{}")},
+		{"an informer that begins after the end of a type with the same scope lists twice", "State.answered", replace("!res.Namespaced", "res.Namespaced")},
 		{"a CRD without a successor keeps its objects", "State.hasSuccessor", always("err == nil")},
 		{"a successor that is never served keeps old objects", "State.hasSuccessor", replace("successorFor", "time.Hour")},
 		{"the wait for a successor has no end", "State.pause", never("now.Evidence.Kind == discovery.CRDDeleted && now.Serving == source.Held")},
@@ -84,13 +86,17 @@ var ofTypestate = []table{
 		{"a list of a namespace replaces the watch of another", "Snapshot.endWatchIn", never(`namespaceOf(s.Watch.Err, "") != namespace`)},
 		{"a UID is kept after the end of its CRD", "Snapshot.completed", never(
 			"res.Backing != discovery.BackingUnknown && res.Backing != discovery.BackingCRD")},
-		{"another server is trusted at once", "Snapshot.serve", drop("s.moved = s.At")},
+		{"another server is trusted at once", "Snapshot.serve", drop("s.unsettled = s.At")},
+		{"another scope is trusted at once", "Snapshot.serve", replace("s.rescopedTo(res)", "false")},
+		{"another type of a name has another scope", "Snapshot.rescopedTo", always("old.GVR.GroupResource() == res.GVR.GroupResource()")},
+		{"the end of the other scope counts for ever", "Snapshot.serve", always("s.At.Sub(rescoped) < settleFor")},
+		{"the end of the other scope hides a later change", "Snapshot.serve", always("rescoped.After(s.unsettled)")},
 		{"a type is never settled", "State.nextQuestion", drop("at = settled")},
 		{"a refused watch is lasting", "Snapshot.Lasting", never("verb == source.VerbWatch")},
 		{"evidence does not end synced", "Snapshot.hasList", always("s.Evidence.Kind != discovery.CRDDeleted")},
 		{"a CRD of another UID is the same type", "Snapshot.replacedBy", never(
 			`old.CRDUID != "" && res.CRDUID != "" && old.CRDUID != res.CRDUID`)},
-		{"another scope is the same type", "Snapshot.replacedBy", never("old.Namespaced != res.Namespaced")},
+		{"another scope is the same type", "Snapshot.replacedBy", replace("s.rescopedTo(res)", "false")},
 		{"a type that is gone counts as synced", "Snapshot.hasList", always("s.Serving != source.Gone")},
 		{"a condition does not end when its request succeeds", "State.Succeeded", drop("next.List = Condition{}")},
 		{"an inconclusive confirmation counts as a denial", "State.Confirm", within(
@@ -103,7 +109,7 @@ var ofTypestate = []table{
 			"s.List, s.Watch = Condition{}, Condition{}")},
 		{"a NotServed answer counts as the end of a type", "Snapshot.refuse", before(
 			"case s.Evidence.Kind == discovery.CRDDeleted && !replaced: s.Serving = source.Gone", "case denied: s.Serving = source.Gone")},
-		{"a type never settles", "State.changeLocked", never("next.At.Sub(next.moved) >= settleFor")},
+		{"a type never settles", "State.changeLocked", never("next.At.Sub(next.unsettled) >= settleFor")},
 		{"a replaced CRD ends its objects at once", "Snapshot.refuse", always("!replaced")},
 		{"two NotServed answers at once are enough evidence", "Snapshot.refuse", replace("absentFor", "0")},
 		{"another served version counts as the end of a type", "Snapshot.refuse", never("elsewhere(err)")},
