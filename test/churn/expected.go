@@ -44,14 +44,15 @@ func (w *World) Expect(v View) Expected {
 }
 
 // Written returns the last written object of a view, and its version. A cache that has the version must have the object. It returns no
-// version if there is no object, if the type or what serves it has changed a short time ago, or if the types have moved, or etcd was
-// restored, since the subject was at rest: it may have versions of what it had before.
+// version if there is no object, if the type or what serves it has changed a short time ago, or if the types have moved, the type has got another
+// scope, or etcd was restored, since the subject was at rest: it may have versions of what it had before, or of a server that has not noticed the
+// other scope, and lists no objects with its newest version.
 func (w *World) Written(v View) (version string, e Expected) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e = Expected{view: v, at: time.Now(), states: map[types.UID]int{}}
 	t := w.types[v.Type]
-	if t == nil || t.current < 0 || !t.settled(w, e.at) || w.movedBetween(w.resting, e.at) {
+	if t == nil || t.current < 0 || !t.settled(w, e.at) || w.movedBetween(w.resting, e.at) || t.rescopedSince(w.resting) {
 		return "", e
 	}
 	e.incarnation, e.restores = t.current, len(t.restores)
@@ -137,6 +138,17 @@ func (t *typeTruth) stayed(w *World, e Expected, at time.Time) bool {
 	crd := t.incarnations[e.incarnation]
 	restored := slices.ContainsFunc(t.restores[e.restores:], func(r restoration) bool { return !r.begun.After(at) })
 	return !restored && !w.movedBetween(e.at, at) && (crd.Deleted.IsZero() || crd.Deleted.After(at))
+}
+
+// rescopedSince reports whether the type has got another scope since a time.
+func (t *typeTruth) rescopedSince(at time.Time) bool {
+	crds := t.incarnations[:t.current+1]
+	for i := len(crds) - 1; i > 0 && !crds[i].created.Before(at); i-- {
+		if crds[i].Namespaced != crds[i-1].Namespaced {
+			return true
+		}
+	}
+	return false
 }
 
 // movedBetween reports whether the types have moved to another server between two times. The caller holds w.mu.

@@ -160,6 +160,11 @@ func TestWorld_WrittenIsTheLastObject(t *testing.T) {
 			s.moves = []time.Time{s.begun}
 			s.rested(time.Now(), neverLists)
 		}, "9"},
+		{"the type has another scope, and the subject was not at rest", View{Type: "t1"}, func(s sample) { s.types["t1"].incarnations[0].Namespaced = false }, ""},
+		{"the type has another scope, and the subject was at rest", View{Type: "t1"}, func(s sample) {
+			s.types["t1"].incarnations[0].Namespaced = false
+			s.rested(time.Now(), neverLists)
+		}, "9"},
 		{"the type never existed", View{Type: "t2"}, func(sample) {}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
