@@ -74,7 +74,7 @@ func (e *RewoundError) Error() string {
 type comparison struct {
 	// doubtful says that the server could not be reached, or has ended a watch early or not at all, and nothing has shown its version since.
 	doubtful bool
-	// late says that a comparison of this watch has failed during the doubt: a later version does not end it.
+	// late says that a comparison of this watch could not be made during the doubt: a later version does not end it.
 	late      bool
 	pause     time.Duration    // before the last comparison, if it and all since a version was shown have failed
 	elsewhere bool             // events may be of earlier versions, or have been compared before
@@ -118,8 +118,9 @@ func (c *comparison) shown() {
 	c.doubtful, c.late, c.pause = false, false, 0
 }
 
-// again sets the time of the next comparison after one that could not be made.
+// again sets the time of the next comparison after one that could not be made. The server may pass the version before that one.
 func (c *comparison) again() {
+	c.late = c.late || c.doubtful
 	c.pause = min(max(checkAgain, 2*c.pause), checkAtMost)
 	c.after(c.pause, 0.2)
 }
@@ -136,7 +137,6 @@ func (c *comparison) run(ctx context.Context, from *requests, version string) (s
 	has, err := quick.version(ctx)
 	switch {
 	case err != nil && !apierrors.IsForbidden(err): // a server that has just started may reject it
-		c.late = c.late || c.doubtful && unreachable(err)
 		c.again()
 		return unsuspected, nil
 	case err == nil && before(has, version):

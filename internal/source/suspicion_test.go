@@ -1,10 +1,17 @@
 package source_test
 
 import (
+	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/internal/source"
 )
@@ -34,8 +41,23 @@ func TestRewind_ObjectsOfANewGenerationAreComparedByContent(t *testing.T) {
 	}
 }
 
+// comparisonFaults are errors of comparisons that are repeated.
+var comparisonFaults = map[string]error{
+	"unreachable":  errors.New("connection refused"),
+	"throttled":    apierrors.NewTooManyRequests("later", 1),
+	"unauthorized": apierrors.NewUnauthorized("the server has just started"),
+	"not found":    apierrors.NewNotFound(widgets.GroupResource(), ""),
+}
+
 // The server passes the version of the watch while comparisons fail: a later version then shows nothing.
 func TestRewind_TheVersionIsPassedWhileComparisonsFail(t *testing.T) {
+	for name, fault := range comparisonFaults {
+		t.Run(name, func(t *testing.T) { testPassedWhileComparisonsFail(t, fault) })
+	}
+}
+
+func testPassedWhileComparisonsFail(t *testing.T, fault error) {
+	t.Helper()
 	for name, test := range map[string]struct {
 		namespaces []string
 		event      bool // an event with a later version comes before a comparison succeeds
@@ -64,7 +86,7 @@ func TestRewind_TheVersionIsPassedWhileComparisonsFail(t *testing.T) {
 				w.cluster.Intercept(failing("watch", errors.New("connection refused"), 0))
 				w.cluster.Restore(backup)
 				synctest.Wait()
-				w.cluster.Intercept(failing("list", errors.New("connection refused"), 0))
+				w.cluster.Intercept(failing("list", fault, 0))
 				w.source.Retry()
 				time.Sleep(3 * time.Second)
 				w.setColor("a", "green")
@@ -92,6 +114,9 @@ func TestRewind_TheVersionIsPassedWhileComparisonsFail(t *testing.T) {
 				w.expect("next", "add next red")
 				time.Sleep(time.Minute) // the other namespace also has a comparison
 				_, whole := w.lists()
+				if test.namespaces == nil && (test.works || !test.event) && whole != 1 {
+					t.Errorf("%d whole lists, want 1", whole)
+				}
 				time.Sleep(time.Hour)
 				if _, now := w.lists(); now != whole {
 					t.Errorf("%d more whole lists in an hour, want none", now-whole)
@@ -123,6 +148,64 @@ func TestRewind_ANextWatchNeedsNoListAfterComparisonsThatFailed(t *testing.T) {
 				if _, now := w.lists(); now != whole {
 					t.Errorf("%d whole lists", now-whole)
 				}
+			})
+		})
+	}
+}
+
+// opened is a client that calls its function, if there is one, after it has opened a watch.
+type opened struct {
+	source.Client
+	then atomic.Pointer[func()]
+}
+
+func (c *opened) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
+	in, err := c.Client.Watch(ctx, gvr, namespace, opts)
+	if then := c.then.Load(); then != nil && err == nil {
+		(*then)()
+	}
+	return in, err
+}
+
+// The type is held when the comparison is due, and the server passes the version of the watch before the type is served again.
+func TestRewind_TheVersionIsPassedWhileTheTypeIsHeld(t *testing.T) {
+	for name, event := range map[string]bool{"an event comes": true, "a comparison comes": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := &opened{}
+				w := newTestInformer(t, func(cfg *source.Config) {
+					cfg.Namespaces = source.NewNamespaces("ns") // the request for the watch of a namespace goes on
+					client.Client, cfg.Client = cfg.Client, client
+				}, "a", "same")
+				backup := w.cluster.Backup()
+				w.setColor("a", "blue")
+				w.create("lost")
+				w.expect("before", "update a red to a blue", "add lost red")
+				time.Sleep(time.Minute)
+				w.cluster.Intercept(failing("watch", errors.New("connection refused"), 0))
+				w.cluster.Restore(backup)
+				synctest.Wait()
+				small, whole := w.lists()
+				hold := func() { set(w.available, source.Held) }
+				client.then.Store(&hold)
+				w.cluster.Intercept(nil)
+				w.source.Retry()
+				synctest.Wait()
+				client.then.Store(nil)
+				w.setColor("a", "green")
+				w.create("new")
+				want := []string{"delete lost red", "update a blue to a green", "add new red"}
+				if event {
+					w.create("later")
+					want = append(want, "add later red")
+				}
+				time.Sleep(3 * time.Second)
+				w.expect("while the type is held")
+				w.checkLists("while the type is held", small, whole)
+				set(w.available, source.Served)
+				time.Sleep(time.Minute)
+				w.expect("served", want...)
+				w.checkRewinds(0)
 			})
 		})
 	}

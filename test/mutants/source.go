@@ -107,6 +107,7 @@ var ofSource = []table{
 		{"rewind: a watch with events is compared", "gate.suspect", drop("c.shown()")},
 		{"rewind: after comparisons that have failed, a later event ends the doubt", "gate.suspect", always("!c.late")},
 		{"rewind: after comparisons that have failed, a later version ends the doubt", "comparison.run", never("err == nil && c.late")},
+		{"rewind: a later version ends the doubt also if a comparison has failed", "comparison.again", drop("c.late = c.late || c.doubtful")},
 		{"rewind: objects of a new generation with equal versions are not compared", "resumableWatch.compareVersions", drop("content.suspicion = incomparable")},
 		{"rewind: the doubt about a version that was passed stays", "comparison.shown", replace("c.doubtful, c.late, c.pause = false, false, 0", "c.doubtful, c.pause = false, 0")},
 		{"rewind: a failed comparison is not repeated", "comparison.again", replace("c.after(c.pause, 0.2)", "c.stop()")},
