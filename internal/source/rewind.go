@@ -77,6 +77,7 @@ type comparison struct {
 	// late says that a comparison of this watch could not be made during the doubt: a later version does not end it.
 	late      bool
 	pause     time.Duration    // before the last comparison, if it and all since a version was shown have failed
+	forbidden time.Time        // the first of the last comparisons, which were all forbidden; zero: the last one was not
 	elsewhere bool             // events may be of earlier versions, or have been compared before
 	timer     *time.Timer      // nil: none runs
 	due       <-chan time.Time // has a value when it is time for the comparison; nil: there is none
@@ -115,7 +116,7 @@ func (c *comparison) stop() {
 // shown is called when the server has shown that it has the version of the watch: a comparison would show nothing.
 func (c *comparison) shown() {
 	c.stop()
-	c.doubtful, c.late, c.pause = false, false, 0
+	c.doubtful, c.late, c.pause, c.forbidden = false, false, 0, time.Time{}
 }
 
 // again sets the time of the next comparison after one that could not be made. The server may pass the version before that one.
@@ -125,8 +126,21 @@ func (c *comparison) again() {
 	c.after(c.pause, 0.2)
 }
 
+// refused reports whether err, of a comparison, shows that the user may not list. A server that has just started may forbid it until it knows
+// its roles.
+func (c *comparison) refused(err error) bool {
+	if !apierrors.IsForbidden(err) {
+		c.forbidden = time.Time{}
+		return false
+	}
+	if c.forbidden.IsZero() {
+		c.forbidden = time.Now()
+	}
+	return !c.doubtful || time.Since(c.forbidden) >= checkAtMost
+}
+
 // run compares version with that of the server, and returns the result, with an error if the server has gone back. If the type is held, or the
-// comparison fails, it is repeated later. If it is forbidden, it shows nothing. The watch continues.
+// comparison fails, it is repeated later. If the user may not list, it shows nothing. The watch continues.
 func (c *comparison) run(ctx context.Context, from *requests, version string) (suspicion, *RewoundError) {
 	if now, _ := from.gate.available.Current(); now.absent() {
 		c.again()
@@ -136,7 +150,7 @@ func (c *comparison) run(ctx context.Context, from *requests, version string) (s
 	quick.timeout = checkWithin
 	has, err := quick.version(ctx)
 	switch {
-	case err != nil && !apierrors.IsForbidden(err): // a server that has just started may reject it
+	case err != nil && !c.refused(err): // a server that has just started may reject it
 		c.again()
 		return unsuspected, nil
 	case err == nil && before(has, version):
@@ -251,14 +265,15 @@ func (g *gate) recedes(event watch.Event, version string, elsewhere bool) bool {
 		g.known.isOrdered() && !g.cfg.Client.IsWatchListSemanticsUnSupported()
 }
 
-// suspect returns what event says against the server of a watch from version. If it says nothing, it ends the doubt of c.
+// suspect returns what event says against the server of a watch from version. If it says nothing, it ends the doubt of c. While comparisons are
+// forbidden, a list instead of the watch would be, too: the event is passed on, and the next comparison decides.
 func (g *gate) suspect(event watch.Event, version string, c *comparison) suspicion {
 	switch {
 	case g.recedes(event, version, c.elsewhere):
 		return receded
 	case !c.late:
 		c.shown()
-	case event.Type != watch.Error:
+	case event.Type != watch.Error && c.forbidden.IsZero():
 		return incomparable
 	}
 	return unsuspected

@@ -371,23 +371,6 @@ func TestRewind_TheComparisonIsRepeated(t *testing.T) {
 	}
 }
 
-// A user may watch and not list any more.
-func TestRewind_AForbiddenComparisonIsNotRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newTestInformer(t, nil, "a")
-		time.Sleep(time.Minute)
-		w.cluster.Intercept(failing("watch", errors.New("connection refused"), 0))
-		w.cluster.CloseWatches(widgets)
-		synctest.Wait()
-		w.cluster.Intercept(failing("list", apierrors.NewForbidden(widgets.GroupResource(), "", nil), 0))
-		w.source.Retry()
-		time.Sleep(time.Hour)
-		w.create("b")
-		w.expect("then", "add b red")
-		w.checkLists("after an outage", 1, 0)
-	})
-}
-
 // The outage is not noticed, for example if it falls into a pause of the connection.
 func TestRewind_ASilentWatchIsCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
