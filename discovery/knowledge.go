@@ -116,7 +116,9 @@ type deletion struct {
 // counts as served until the doubt is over.
 type doubt struct {
 	since time.Time // the time of the first evidence: a complete document that does not list it, or the deletion of its APIService; zero: there is none
-	over  bool      // two documents do not list it
+	// disowned says that the evidence is the deletion of its APIService. It ends if the APIService is created again.
+	disowned bool
+	over     bool // a later document does not list it: the second one, or the first one after the deletion of its APIService
 }
 
 // isComplete reports whether the first lists of both sources have succeeded or failed, and all APIServices that

@@ -220,10 +220,16 @@ func (k *knowledge) withDoubted(group *groupDoc, before *groupView, now time.Tim
 	}
 }
 
-// dated returns d, the doubt of gvr, with the time of the first evidence if there is some now.
+// dated returns d, the doubt of gvr, with the time of the first evidence if there is some now, and without evidence that has ended.
 func (k *knowledge) dated(d doubt, gvr schema.GroupVersionResource, now time.Time) doubt {
-	if d.since.IsZero() && (k.disowned(gvr.GroupVersion()) || !k.failed(gvr.GroupResource())) {
-		d.since = now
+	if d.disowned && k.api(gvr.GroupVersion()) != nil {
+		d = doubt{}
+	}
+	if d.since.IsZero() {
+		d.disowned = k.disowned(gvr.GroupVersion())
+		if d.disowned || !k.failed(gvr.GroupResource()) {
+			d.since = now
+		}
 	}
 	return d
 }

@@ -191,6 +191,49 @@ func TestEvidence_TheDeletionOfAnAPIServiceCountsWhileDocumentsFail(t *testing.T
 	})
 }
 
+// An APIService that is created again ends the doubt: one document that can be read is no evidence any more, since it may be of a server that is
+// behind.
+func TestEvidence_AnAPIServiceThatIsCreatedAgainEndsTheDoubt(t *testing.T) {
+	for name, late := range map[string]bool{"its deletion is seen at once": false, "its deletion is seen while documents fail": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				next, _ := started(t, w, r, func() {
+					w.fault["crds.list"] = "403"
+					w.setCRD(gadget("v2"))
+				})
+				sleep(10 * time.Second) // no document is in progress
+				caughtUp := func() {}
+				w.update(func() {
+					w.legacy, w.fault["version"] = true, "500"
+					if late {
+						caughtUp = w.delayEvents(w.apis)
+					}
+					w.setCRD(gadget("v1"))
+				})
+				sleep(2 * time.Minute) // a document is requested each minute
+				w.update(caughtUp)
+				sleep(time.Minute)
+				w.update(func() { w.setCRD(gadget("v1", "v2")) })
+				sleep(10 * time.Second)
+				wantEvents(t, next)
+				w.update(func() {
+					clear(w.fault)
+					w.turn, w.lags = 0, []time.Duration{90 * time.Second}
+				})
+				for requested := false; !requested; {
+					sleep(100 * time.Millisecond)
+					w.update(func() { requested = w.turn > 0 })
+				}
+				sleep(time.Second)
+				w.update(func() { w.lags = []time.Duration{0} })
+				sleep(5 * time.Minute)
+				wantEvents(t, next, "Changed gadgets.v2.example.org [Versions]")
+			})
+		})
+	}
+}
+
 // Only a timeout ends a request that hangs.
 func TestRun_AWatchWithoutAResponseEnds(t *testing.T) {
 	for _, class := range []string{"crds.watch", "apis.watch"} {

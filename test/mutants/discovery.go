@@ -152,6 +152,7 @@ var ofDiscovery = []table{
 		{"a late response says that a CRD is missing which the watch has shown since", "facts.CRDUID", never("now != nil && (had == nil || now.UID != had.UID)")},
 		{"a failed root is the first of two documents that leave a type out", "knowledge.dated", always("!k.failed(gvr.GroupResource())")},
 		{"the deletion of an APIService is no evidence while documents fail", "knowledge.dated", never("k.disowned(gvr.GroupVersion())")},
+		{"the deletion of an APIService is evidence though it exists again", "knowledge.dated", never("d.disowned && k.api(gvr.GroupVersion()) != nil")},
 		{"a version that can't be read does not have the type", "knowledge.illegible", never("v.err != nil")},
 		{"a document with the type in a version without an APIService is the second one that leaves it out", "knowledge.withDoubted", always("!k.lists(gr)")},
 		{"a type is removed by the first document that leaves it out", "knowledge.withDoubted", always("d.over")},
