@@ -383,7 +383,6 @@ var ofSource = []table{
 		{"the version of a set is that of its last event", "known.reachedLocked", replace("k.smallestLocked(version)", "version")},
 		{"a namespace that hangs blocks the first list", "gate.listAll", drop("in.timeout = pageAfter")},
 		{"the first list of a set does not wait for a namespace that fails for a moment", "resumableWatch.overlaps", returns("false")},
-		{"the first list of a set waits for a namespace that fails for long", "resumableWatch.overlaps", always("time.Now().Before(t.Since.Add(overlapFor))")},
 		{"the first list of a set waits for a forbidden namespace", "merge", always("!apierrors.IsForbidden(err)")},
 		{"a queue does not limit the lists of a set", "gate.listAll", never("turn != nil")},
 		{"a set sends a request while its type is held", "child.ready", always("now.Serving == Served")},
