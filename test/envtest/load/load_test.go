@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,6 +79,7 @@ type load struct {
 	loadCase
 	config *rest.Config
 	turns  chan struct{} // each makes the server change an object
+	made   atomic.Int64  // changes so far, in all watches
 	latency
 }
 
@@ -126,16 +128,17 @@ func (l *load) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// watch changes an object in each turn: the last one first, then the one before it, and so on.
+// watch changes an object in each turn: the last one first, then the one before it, and so on. Another watch goes on where the one before has ended.
 func (l *load) watch(w http.ResponseWriter, r *http.Request) {
 	flusher := http.NewResponseController(w)
 	_ = flusher.Flush() // the client waits for the header
-	for n := 1; ; n++ {
+	for {
 		select {
 		case <-l.turns:
 		case <-r.Context().Done():
 			return
 		}
+		n := int(l.made.Add(1))
 		i, version := l.objects-1-n%l.objects, firstVersion+n
 		_, err := fmt.Fprintf(w, `{"type":"MODIFIED","object":%s}`+"\n", l.block(i, version))
 		if err == nil {
