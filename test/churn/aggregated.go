@@ -164,14 +164,20 @@ func (a *aggregated) end(ctx context.Context) error {
 }
 
 // takeFirst is take after all API servers know the types. A kube-apiserver that is behind may have learned of an APIService, and not of its CRD: it
-// deletes the APIService, whatever that has become meanwhile.
+// deletes the APIService, also if take has changed it since.
 func (a *aggregated) takeFirst(ctx context.Context) error {
 	defer a.lag.pause()()
-	if _, err := a.documented(ctx, longestLag); err != nil {
+	switch ok, err := a.documented(ctx, documentedWithin); {
+	case err != nil:
 		return err
+	case !ok:
+		return fmt.Errorf("churn: after %v, the discovery document of an API server does not have the types that are served", documentedWithin)
 	}
 	return a.take(ctx)
 }
+
+// documentedWithin is how long API servers may take to have the right documents before the types move.
+const documentedWithin = 30 * time.Second
 
 // take makes the aggregated server serve the group, with the types that the API servers serve now, and returns when they send requests
 // there.
