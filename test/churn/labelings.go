@@ -16,15 +16,18 @@ func (s *scene) inOwnNamespaces() {
 	}
 }
 
-// labeledNamespaces makes namespaces enter and leave the set of a lease by their labels.
+// labeledNamespaces makes namespaces enter and leave the set of a lease by their labels. At first, lists fail: nothing else than the labels
+// says that a namespace, and so its objects, still exist.
 func (g *generator) labeledNamespaces() {
 	s := g.scene("Namespaced")
 	s.inOwnNamespaces()
-	s.watch("labeled", "red", "version", "v1")
+	s.watch("labeled", "red", "version", "v1", "selector", "")
 	g.add(Settle, nil)
+	g.add(Fault, []string{g.faultName(), s.typ}, "kind", pick(g, "fail", "hang"), "verb", "list")
 	g.add(Label, []string{"d1"}, "color", "blue")
 	s.do(Update, "d1/x")
 	s.do(Create, "d2/y", "color", g.color())
+	g.add(Pause, []string{"300ms"})
 	g.add(Settle, nil)
 	end := func() {}
 	if g.IntN(2) == 0 {

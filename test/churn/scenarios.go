@@ -78,8 +78,9 @@ func (s *scene) served(scope string) {
 	}
 }
 
-// end ends a scenario. Some of the leases stay.
+// end ends a scenario, with another handler on the lease: the cache has objects by now. Some of the leases stay.
 func (s *scene) end() {
+	s.add(Handle, []string{s.lease, "last"})
 	s.add(Settle, nil)
 	switch s.IntN(6) {
 	case 0:
