@@ -96,7 +96,7 @@ func (w *World) Exists(typ string, crd types.UID) bool {
 // settled reports whether, at a time, each server knows the CRD of a type, the subject knows it or has no other one, and no restore or move
 // has changed the type a short time ago.
 func (t *typeTruth) settled(w *World, at time.Time) bool {
-	crd, recently := t.incarnations[t.current], w.longAgo(lag, at)
+	crd, recently := t.incarnations[t.current], w.longAgo(learnedWithin, at)
 	if !crd.Deleted.IsZero() || w.down || crd.created.After(recently) || t.unknownLocked(w, t.current, at) || w.movedBetween(recently, at) {
 		return false
 	}

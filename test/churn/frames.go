@@ -32,7 +32,8 @@ func (b *bodyReader) WriteHeader(code int) {
 	b.ResponseWriter.WriteHeader(code)
 }
 
-// begin reads the code, if coded is not nil, and the type of the body. Later, a fault may call Write while another goroutine calls Header, which are not safe for concurrent use.
+// begin reads the code, if coded is not nil, and the type of the body. Later, a fault may call Write while another goroutine calls Header,
+// which are not safe for concurrent use.
 func (b *bodyReader) begin(code int) {
 	if b.coded != nil {
 		b.coded(code)

@@ -1,6 +1,7 @@
 package churn
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -100,6 +101,20 @@ func (l *ServerLag) updateLocked() {
 	}
 }
 
+// alternates records whether requests may go to the second server, from a time on. When that ends, the connections to it break.
+func (w *World) alternates(does bool, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch last := len(w.second) - 1; {
+	case last >= 0 && w.second[last].ended.IsZero():
+		if !does {
+			w.second[last].ended = at
+		}
+	case does:
+		w.second = append(w.second, span{begun: at})
+	}
+}
+
 // lagging is how far the second server is behind from a time on, until the next one.
 type lagging struct {
 	since time.Time
@@ -110,15 +125,19 @@ type lagging struct {
 func (w *World) lags(by time.Duration, since time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.behind = append(w.behind, lagging{since, by})
+	w.lagged = append(w.lagged, lagging{since, by})
 }
 
-// behindLocked returns how far the second server was behind between two times, at most. What it gets only then was sent before. The
-// caller holds w.mu.
+// behindLocked returns how far the server of the subject was behind between two times, at most: zero if no request went to the second server
+// then, or shortly before. A server may still be behind for a moment when a lag has ended: a caller that needs this moment passes an earlier time.
+// The caller holds w.mu.
 func (w *World) behindLocked(from, to time.Time) time.Duration {
 	var longest time.Duration
-	for i, l := range w.behind {
-		ended := i+1 < len(w.behind) && w.behind[i+1].since.Before(from)
+	if !slices.ContainsFunc(w.second, func(s span) bool { return s.meets(from.Add(-longestLag), to) }) {
+		return 0
+	}
+	for i, l := range w.lagged {
+		ended := i+1 < len(w.lagged) && w.lagged[i+1].since.Before(from)
 		if !ended && !l.since.After(to) {
 			longest = max(longest, l.by)
 		}

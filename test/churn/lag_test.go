@@ -2,6 +2,7 @@ package churn
 
 import (
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +32,7 @@ func TestServerLag_IsTheLongest(t *testing.T) {
 	}
 	for world, want := range map[*World][]time.Duration{one: {0, 300 * ms, 200 * ms, 2000 * ms, 0, 500 * ms}, two: {300 * ms, 200 * ms, 2000 * ms, 0}} {
 		var has []time.Duration
-		for _, b := range world.behind {
+		for _, b := range world.lagged {
 			has = append(has, b.by)
 		}
 		if !slices.Equal(has, want) {
@@ -47,8 +48,8 @@ func TestServerLag_NilIsNone(t *testing.T) {
 	l.ask(w, time.Second)
 	l.pause()()
 	l.leave(w)
-	if len(w.behind) > 0 {
-		t.Errorf("the server was behind: %v", w.behind)
+	if len(w.lagged) > 0 {
+		t.Errorf("the server was behind: %v", w.lagged)
 	}
 }
 
@@ -56,6 +57,7 @@ func TestWorld_BehindBetween(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, begun := newWorld("one"), time.Now()
 		after := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
+		w.alternates(true, after(-20))
 		w.lags(0, after(0))
 		w.lags(time.Second, after(10))
 		w.lags(2*time.Second, after(20))
@@ -65,6 +67,57 @@ func TestWorld_BehindBetween(t *testing.T) {
 			if got := w.behindLocked(after(tc.from), after(tc.to)); got != time.Duration(tc.want)*time.Second {
 				t.Errorf("from %d s to %d s: %v, want %d s", tc.from, tc.to, got, tc.want)
 			}
+		}
+	})
+}
+
+// The lag that another run has asked for is not that of a run whose requests all go to the first server.
+func TestWorld_BehindWhileRequestsAlternate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, begun := newWorld("one"), time.Now()
+		after := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
+		w.lags(time.Second, after(0))
+		w.alternates(false, after(5))
+		w.alternates(true, after(10))
+		w.alternates(true, after(15)) // with another period
+		w.alternates(false, after(20))
+		w.alternates(false, after(25))
+		w.alternates(true, after(40))
+		for _, tc := range []struct{ from, to, want int }{{0, 9, 0}, {0, 10, 1}, {0, 60, 1}, {12, 13, 1}, {16, 17, 1}, {22, 30, 1}, {23, 39, 0}, {30, 40, 1}, {50, 60, 1}} {
+			if got := w.behindLocked(after(tc.from), after(tc.to)); got != time.Duration(tc.want)*time.Second {
+				t.Errorf("from %d s to %d s: %v, want %d s", tc.from, tc.to, got, tc.want)
+			}
+		}
+	})
+}
+
+// The server gets the last time that was asked for while it got another one.
+func TestServerLag_CallsAreNotConcurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ms = time.Millisecond
+		var calls []time.Duration
+		goOn := make(chan struct{})
+		l := NewServerLag(func(d time.Duration) {
+			calls = append(calls, d)
+			<-goOn
+		})
+		one, two := newWorld("one"), newWorld("two")
+		l.join(one)
+		l.join(two)
+		var asking sync.WaitGroup
+		asking.Go(func() { l.ask(one, 300*ms) })
+		synctest.Wait()
+		asking.Go(func() { l.ask(two, 400*ms) })
+		synctest.Wait()
+		asking.Go(func() { l.ask(two, 500*ms) })
+		synctest.Wait()
+		if want := []time.Duration{300 * ms}; !slices.Equal(calls, want) {
+			t.Errorf("before the first call has returned, the calls are %v, want %v", calls, want)
+		}
+		close(goOn)
+		asking.Wait()
+		if want := []time.Duration{300 * ms, 500 * ms}; !slices.Equal(calls, want) {
+			t.Errorf("the calls are %v, want %v", calls, want)
 		}
 	})
 }

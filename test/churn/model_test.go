@@ -301,6 +301,7 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 	hidden := func(s sample) { s.hide(hour(s, -1)) }
 	created := func(s sample, at time.Time) { s.types["t1"].incarnations[1].created = at }
 	behind := func(s sample, until time.Time) {
+		s.alternates(true, hour(s, -2))
 		s.lags(time.Second, hour(s, -2))
 		s.lags(0, until)
 	}
@@ -351,7 +352,9 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 		{"it is deleted and added again while a server is behind", all, deletedOnce, func(s sample) { behind(s, hour(s, 1)) }, nil},
 		{"a server is behind, and the CRD comes late", all, deletedOnce, func(s sample) { behind(s, hour(s, 1)); s.show("second", s.begun, false) }, nil},
 		{"a server is behind, and the CRD came some time before", all, deletedOnce, func(s sample) { behind(s, hour(s, 1)); s.show("second", s.begun.Add(-noticed), false) }, []Invariant{Justified, Unique}},
-		{"a server is behind, and the CRD should have come", all, deletedOnce, func(s sample) { behind(s, hour(s, 1)); created(s, s.begun.Add(-lag-time.Second)) }, []Invariant{Justified, Unique}},
+		{"a server is behind, and the CRD should have come", all, deletedOnce, func(s sample) { behind(s, hour(s, 1)); created(s, s.begun.Add(-learnedWithin-time.Second)) }, []Invariant{Justified, Unique}},
+		{"a server was behind until the CRD was created", all, deletedOnce, func(s sample) { behind(s, s.types["t1"].incarnations[1].created.Add(-time.Second)) }, nil},
+		{"another run has made a server lag", all, deletedOnce, func(s sample) { behind(s, hour(s, 1)); s.second = nil }, []Invariant{Justified, Unique}},
 		{"a server was behind before", all, deletedOnce, func(s sample) { behind(s, hour(s, -1)) }, []Invariant{Justified, Unique}},
 		{"it is deleted twice", all, func(s sample, r *Recorder) { deletedOnce(s, r); r.OnDelete(s.z()); r.OnAdd(s.z(), false) }, hidden, []Invariant{Justified, Unique}},
 		{"it is added twice after a restore", all, func(s sample, r *Recorder) { deletedOnce(s, r); r.OnAdd(s.z(), false) }, func(s sample) { cameBack(s, s.begun) }, []Invariant{Unique, Unique}},
@@ -371,8 +374,8 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 		{"namespaces have objects of two CRDs before the CRD comes", set, mixed, func(sample) {}, nil},
 		{"namespaces have objects of two CRDs when the CRD has just come", set, mixed, func(s sample) { s.show("second", s.begun, false) }, nil},
 		{"namespaces have objects of two CRDs though the CRD has come", set, mixed, func(s sample) { s.show("second", s.begun.Add(-noticed), false) }, []Invariant{Generations}},
-		{"namespaces have objects of two CRDs though the CRD should have come", set, mixed, func(s sample) { created(s, s.begun.Add(-lag)) }, []Invariant{Generations}},
-		{"namespaces have objects of two CRDs, and a server is behind", set, mixed, func(s sample) { behind(s, hour(s, 1)); created(s, s.begun.Add(-lag)) }, nil},
+		{"namespaces have objects of two CRDs though the CRD should have come", set, mixed, func(s sample) { created(s, s.begun.Add(-learnedWithin)) }, []Invariant{Generations}},
+		{"namespaces have objects of two CRDs, and a server is behind", set, mixed, func(s sample) { behind(s, hour(s, 1)); created(s, s.begun.Add(-learnedWithin)) }, nil},
 		{"it is deleted and added again, and then deleted by another client", all, func(s sample, r *Recorder) {
 			s.deleted("t1", "a/z", s.begun)
 			deletedOnce(s, r)

@@ -349,25 +349,20 @@ const alternation = "alternate servers"
 func (r *run) alternate(ctx context.Context, period int) {
 	if r.second == nil || period <= 0 {
 		r.faults.Heal(alternation)
+		r.world.alternates(false, time.Now())
 		return
 	}
+	r.world.alternates(true, time.Now())
 	r.faults.inject(ctx, alternation, nil, faultproxy.Share(1/float64(period), faultproxy.Server(r.Servers[1].Host, r.second)))
 }
 
-// settle heals all faults, ends the lag that the script has asked for, and waits until the subject is at rest. Permissions stay revoked or, if there are none, requests still
-// alternate between the servers: a subject can come to rest with both. It returns an error if ctx ends before.
+// settle heals all faults, ends the lag that the script has asked for, and waits until the subject is at rest. Permissions stay revoked
+// or, if there are none, requests still alternate between the servers: a subject can come to rest with both. It returns an error if ctx
+// ends before.
 func (r *run) settle(ctx context.Context) ([]Violation, error) {
-	// A fault concerns only what the faults before it pass on: a permission that was revoked later is not that of the second server.
-	forbids := slices.ContainsFunc(slices.Collect(maps.Keys(r.faults.active)), isPermission)
-	begun, healed := time.Now(), false
+	begun := time.Now()
 	r.Lag.ask(r.world, 0)
-	for name := range r.faults.active {
-		if !isPermission(name) && (name != alternation || forbids) {
-			r.faults.Heal(name)
-			healed = true
-		}
-	}
-	if healed { // watches whose connections break count as open for a moment
+	if r.heal(ctx) { // watches whose connections break count as open for a moment
 		if err := wait(ctx, 20*time.Millisecond); err != nil {
 			return nil, err
 		}
@@ -392,6 +387,25 @@ func (r *run) settle(ctx context.Context) ([]Violation, error) {
 			return nil, err
 		}
 	}
+}
+
+// heal heals all faults, and ends alternate if a permission is revoked. It reports whether there was something to do.
+func (r *run) heal(ctx context.Context) (healed bool) {
+	names := slices.Collect(maps.Keys(r.faults.active))
+	// A fault concerns only what the faults before it pass on: a permission that was revoked later is not that of the second server.
+	forbids := slices.ContainsFunc(names, isPermission)
+	for _, name := range names {
+		switch {
+		case name == alternation && forbids:
+			r.alternate(ctx, 0)
+		case name == alternation || isPermission(name):
+			continue
+		default:
+			r.faults.Heal(name)
+		}
+		healed = true
+	}
+	return healed
 }
 
 // quiet waits until the subject, which has been stopped, has no watches and no goroutines.

@@ -39,7 +39,8 @@ type World struct {
 	shown  map[types.UID]time.Time             // when a response to the subject had a CRD for the first time
 	latest map[types.UID]time.Time             // when one had it for the last time
 	codes  map[schema.GroupVersionResource]int // of the last responses to lists and watches of the subject
-	behind []lagging                           // the second server, in order of time
+	lagged []lagging                           // how far the second server was behind, in order of time
+	second []span                              // in which requests may go to the second server
 }
 
 // typeTruth is one type of a script, with all types of this name that have existed.
@@ -604,8 +605,8 @@ func (t *typeTruth) unknownLocked(w *World, incarnation int, at time.Time) bool 
 	if is {
 		until = shown
 	}
-	by := w.behindLocked(crd.created, until)
-	late := by > 0 && until.Before(crd.created.Add(lag+by)) ||
+	by := w.behindLocked(crd.created.Add(-longestLag), until)
+	late := by > 0 && until.Before(crd.created.Add(learnedWithin+by)) ||
 		slices.ContainsFunc(w.hidden, func(s span) bool { return s.meets(crd.created, until) })
 	if incarnation == 0 || crd.aggregated || !late {
 		return false
@@ -613,9 +614,9 @@ func (t *typeTruth) unknownLocked(w *World, incarnation int, at time.Time) bool 
 	return !is || shown.Sub(crd.created) > prompt && at.Before(shown.Add(noticed))
 }
 
-// lag is how long, at most, a subject whose requests for CRDs do not fail may not have been sent a new CRD by a server that is not behind on
+// learnedWithin is how long, at most, a subject whose requests for CRDs do not fail may not have been sent a new CRD by a server that is not behind on
 // purpose.
-const lag = 5 * time.Second
+const learnedWithin = 5 * time.Second
 
 // unseen reports whether, at a time, the subject may not have noticed a CRD that was created shortly before. Objects and CRDs come by different
 // requests: a subject may get objects of a CRD before the CRD.
@@ -624,7 +625,7 @@ func (w *World) unseen(typ string, incarnation int, at time.Time) bool {
 	defer w.mu.Unlock()
 	crd := w.types[typ].incarnations[incarnation]
 	shown, is := w.shown[crd.UID]
-	return at.Before(crd.created.Add(lag)) && (!is || at.Before(shown.Add(noticed)))
+	return at.Before(crd.created.Add(learnedWithin)) && (!is || at.Before(shown.Add(noticed)))
 }
 
 // news says when the CRD of an object was created, and when the subject was sent it.
