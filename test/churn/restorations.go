@@ -19,11 +19,12 @@ func (g *generator) rewind() {
 	g.add(Settle, nil)
 }
 
-// restorable adds what the verb advance requires of all types: no permission is revoked, and all versions are served.
+// restorable adds what the verb advance requires of all types: no permission is revoked, no conversion fails, and all versions are served.
 func (g *generator) restorable() {
 	for n := range g.profile.Types {
 		typ := fmt.Sprintf("t%d", n+1)
 		g.allow(typ)
+		g.add(MendConversion, []string{typ})
 		if g.scopes[typ] != "" {
 			g.add(Serve, []string{typ}, "versions", "v1,v1beta1")
 		}

@@ -36,19 +36,19 @@ func (r *run) rewind(ctx context.Context, op Op) error {
 	return r.Restore(ctx)
 }
 
-// advance makes versions grow, and waits until the subject is at rest with the last ones. While a permission is revoked, or a version of a type is not
-// served, the subject can't get them. It may also not get them in time, for example because it does not watch after failures.
+// advance makes versions grow, and waits until the subject is at rest with the last ones. While a permission is revoked, a version of a type is not
+// served, or a conversion fails, the subject can't get them. Without a type, versions would not grow. It may also not get them in time, for example because it does not watch after failures.
 func (r *run) advance(ctx context.Context, op Op) error {
 	if !r.world.canAdvance() {
-		r.logf("%s is left out: there is no backup, a permission is revoked, a version of a type is not served, or a type ends", op)
+		r.logf("%s is left out: there is no backup or no type, a permission is revoked, a version of a type is not served, a type ends, or a conversion fails", op)
 		return nil
 	}
 	if err := r.writer.advance(ctx); err != nil {
 		return err
 	}
 	for begun := time.Now(); !r.isAtRest(ctx); {
-		if time.Since(begun) > advanced {
-			r.logf("%s is left out: the subject is not at rest after %v", op, advanced)
+		if time.Since(begun) > advanceWithin {
+			r.logf("%s is left out: the subject is not at rest after %v", op, advanceWithin)
 			return nil
 		}
 		if err := wait(ctx, 20*time.Millisecond); err != nil {
@@ -59,8 +59,8 @@ func (r *run) advance(ctx context.Context, op Op) error {
 	return nil
 }
 
-// advanced is how long a subject may take to get the last versions before a restore.
-const advanced = 10 * time.Second
+// advanceWithin is how long a subject may take to get the last versions before a restore.
+const advanceWithin = 10 * time.Second
 
 // isAtRest reports whether the subject has what the servers have.
 func (r *run) isAtRest(ctx context.Context) (is bool) {
@@ -68,16 +68,26 @@ func (r *run) isAtRest(ctx context.Context) (is bool) {
 	return is
 }
 
-// canAdvance reports whether there is a backup, no permission is revoked, and each type is served in all versions and accepts objects.
+// canAdvance reports whether there is a backup, no permission is revoked, there is a type, and each type is served in all versions, accepts
+// objects and can be converted.
 func (w *World) canAdvance() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	exists := false
 	for _, t := range w.types {
-		if len(t.forbidden) > 0 || t.current >= 0 && (!t.incarnations[t.current].servesAll() || t.incarnations[t.current].Terminating) {
+		if len(t.forbidden) > 0 {
 			return false
 		}
+		if t.current < 0 || !t.incarnations[t.current].Deleted.IsZero() {
+			continue
+		}
+		crd := t.incarnations[t.current]
+		if !crd.servesAll() || crd.Terminating || crd.Webhook && t.unconverted {
+			return false
+		}
+		exists = true
 	}
-	return w.backup != nil
+	return exists && w.backup != nil
 }
 
 // setAdvanced records that the subject was at rest with versions that the server will not have soon after a restore.

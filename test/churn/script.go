@@ -112,7 +112,7 @@ var Verbs = map[string]Usage{
 	Down:            {Does: "makes the aggregated server respond 503 while the group is moved, until up or return, and breaks its watches; Settle does not end this"},
 	Up:              {Does: "ends what down began"},
 	Backup:          {Does: "calls the hook that backs up etcd"},
-	Advance:         {Does: "makes versions grow, creates last-red and last-blue in each namespace, and waits until the subject is at rest; it does nothing if there is no backup, a permission is revoked, or a version of a type is not served"},
+	Advance:         {Does: "makes versions grow, creates last-red and last-blue in each namespace, and waits until the subject is at rest; it does nothing if there is no backup or no type, a permission is revoked, a version of a type is not served, a type ends, or a conversion fails"},
 	Restore:         {Does: "calls the hook that restores the last backup of etcd, after what advance does, unless that was done since the backup; it does nothing if the subject is not at rest after 10 s, or lists are forbidden"},
 	NewNamespace:    {Args: []string{"namespace"}, With: []string{"color"}, Does: "creates the Namespace object of d1 or d2"},
 	Label:           {Args: []string{"namespace"}, With: []string{"color"}, Does: "changes the label of a Namespace object"},

@@ -437,7 +437,7 @@ func (w *writer) confirm(ctx context.Context) {
 	}
 }
 
-// advance makes the server's versions grow, and writes objects of each type, in each namespace and color. A restore that follows makes
+// advance makes the server's versions grow if there is a type, and writes objects of each type, in each namespace and color. A restore that follows makes
 // the versions smaller: only a subject that has got later ones than the server then has can notice it.
 func (w *writer) advance(ctx context.Context) error {
 	for _, typ := range w.world.Types() {

@@ -1,10 +1,13 @@
 package leases
 
 import (
+	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gvrkit/gvrkit/status"
+	"github.com/gvrkit/gvrkit/test/churn"
 )
 
 func TestRewound_TheStatusCountsRestores(t *testing.T) {
@@ -22,9 +25,24 @@ func TestRewound_TheStatusCountsRestores(t *testing.T) {
 		"there was no restore":     {0, 2, false, false, "was not restored, and the status counts 2 "},
 	} {
 		at := status.Informer{Traffic: status.Traffic{Failures: map[status.Reason]uint64{status.ReasonRewound: tc.now}}}
-		got := rest{rewinds: tc.before}.differs(at, tc.must, tc.possible)
+		got := lastRest{rewinds: tc.before}.differs(at, tc.must, tc.possible)
 		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// An informer that is not synced may not have what a restore changes: a time at which it is as the model is no time to compare with.
+func TestRewound_OnlyInformersThatAreSyncedAreAtRest(t *testing.T) {
+	begun := time.Now()
+	for state, want := range map[status.State]map[uint64]lastRest{
+		status.StateSynced:   {7: {at: begun}},
+		status.StateDegraded: {},
+	} {
+		s := &subject{rested: map[uint64]lastRest{}}
+		c := &comparison{lease: &lease{view: churn.View{Type: "t1"}}, world: &churn.World{}, at: status.Informer{ID: 7, State: state}}
+		if s.rewound(c, begun); !maps.Equal(s.rested, want) || len(c.found) > 0 {
+			t.Errorf("%s: %v, want %v; violations: %v", state, s.rested, want, c.found)
 		}
 	}
 }

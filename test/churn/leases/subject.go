@@ -44,7 +44,7 @@ type subject struct {
 	results   []result
 	lost      []lost
 	found     []churn.Violation
-	rested    map[uint64]rest // by the ID of the informer
+	rested    map[uint64]lastRest // by the ID of the informer
 
 	waits sync.WaitGroup // of leases and handlers
 }
@@ -136,7 +136,7 @@ func (s *subject) start(ctx context.Context, opts ...dynamicinformer.Option) err
 	if err != nil {
 		return err
 	}
-	s.factory, s.rested = f, map[uint64]rest{}                          // IDs are those of the factory
+	s.factory, s.rested = f, map[uint64]lastRest{}                      // IDs are those of the factory
 	f.Start(klog.NewContext(context.WithoutCancel(ctx), klog.Logger{})) // the factory ends by Shutdown
 	return nil
 }
