@@ -47,7 +47,11 @@
 //     of a bookmark is not below that of an event before it, and below that of all events after it; and a watch sends all that was written.
 //   - No goroutine of the subject is left after its end. They have the label of their run.
 //
-// An operation that a server does not support is skipped. The embedded server has no Namespace objects and no APIServices, so
+// An operation that the servers do not support is skipped. In package test/envtest/churn, no servers support all operations: backup, advance and
+// restore have an effect only on the embedded server, with one address, and alternate, lag, move, return, down, up and the operations on Namespace objects only
+// with two kube-apiservers. So no script has both.
+//
+// The embedded server has no Namespace objects and no APIServices, so
 // move, return, down, up, newnamespace, label and endnamespace have no effect there. They need kube-apiserver without the namespace controller,
 // as in envtest, and, for the first four, [Config.Aggregated]: another API server, to which the APIServices of the group lead. It has its own
 // objects, with other UIDs, also if their names are equal. A handler must get the deletions of the old objects before the first addition of a
