@@ -1,11 +1,16 @@
 package churn
 
 import (
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
 // Two runs have the same servers.
@@ -120,4 +125,39 @@ func TestServerLag_CallsAreNotConcurrent(t *testing.T) {
 			t.Errorf("the calls are %v, want %v", calls, want)
 		}
 	})
+}
+
+func TestRun_AlternatesUntilTheEnd(t *testing.T) {
+	r := &run{Config: Config{Servers: []*rest.Config{{}, {}}}, world: newWorld("one"), faults: newFaults(t), second: http.DefaultTransport}
+	ctx := t.Context()
+	alternate := func(period string) func() {
+		return func() {
+			if err := r.disturb(ctx, NewOp(Alternate, nil, "period", period)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want bool // requests alternate after that
+	}{
+		{"alternate", alternate(""), true},
+		{"another period", alternate("3"), true},
+		{"the subject comes to rest", func() { r.heal(ctx) }, true},
+		{"the end", alternate("0"), false},
+		{"alternate again", alternate("2"), true},
+		{"the subject comes to rest while a permission is revoked", func() {
+			r.faults.inject(ctx, permissionName("t1", "", "list"), nil, faultproxy.Fail(http.StatusForbidden))
+			r.heal(ctx)
+		}, false},
+		{"there is no second server", func() { r.second = nil; alternate("")() }, false},
+	} {
+		step.do()
+		last := len(r.world.second) - 1
+		_, injected := r.faults.active[alternation]
+		if recorded := last >= 0 && r.world.second[last].ended.IsZero(); recorded != step.want || injected != step.want {
+			t.Errorf("%s: recorded %v, injected %v, want %v", step.name, recorded, injected, step.want)
+		}
+	}
 }
