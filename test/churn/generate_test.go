@@ -180,6 +180,31 @@ func TestGenerate_MostRestoresAreCarriedOut(t *testing.T) {
 	}
 }
 
+// A machine that is busy runs only the first seeds on each server: as many as run at the same time.
+func TestGenerate_TheFirstSeedsFindBugsThatFewScenariosShow(t *testing.T) {
+	for name, profile := range map[string]churn.Profile{
+		"kube-apiserver":  {Servers: 2, Aggregated: true, Namespaces: true},
+		"embedded server": {},
+	} {
+		full, unlisted := 0, 0
+		for seed := range uint64(3) {
+			script := churn.Generate(seed+1, profile)
+			for i, op := range script[1:] {
+				before := script[i]
+				switch {
+				case op.Verb == churn.Settle && before.Verb == churn.Handle && before.Arg("handler") == "last":
+					full++
+				case op.Verb == churn.Label && before.Verb == churn.Fault && before.With["verb"] == "list":
+					unlisted++
+				}
+			}
+		}
+		if full < 9 || (unlisted > 0) != profile.Namespaces {
+			t.Errorf("%s: handlers are added to a full cache %d times, and labels change %d times while lists fail", name, full, unlisted)
+		}
+	}
+}
+
 func TestGenerate_KeepsToTheProfile(t *testing.T) {
 	for seed := range uint64(200) {
 		script := churn.Generate(seed, churn.Profile{Length: 40, Types: 1, Without: []string{churn.Serve, "hang"}})
