@@ -27,7 +27,7 @@ func (g *generator) labeledNamespaces() {
 	g.add(Label, []string{"d1"}, "color", "blue")
 	s.do(Update, "d1/x")
 	s.do(Create, "d2/y", "color", g.color())
-	g.add(Pause, []string{"300ms"})
+	g.add(Pause, []string{"1s"})
 	g.add(Settle, nil)
 	end := func() {}
 	if g.IntN(2) == 0 {
