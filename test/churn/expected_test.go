@@ -46,26 +46,26 @@ func TestWorld_MissingAreExpectedObjectsThatStay(t *testing.T) {
 		{name: "the subject does not know the CRD", view: all, before: func(s sample) { s.hide(s.begun.Add(-time.Hour)) }},
 		{name: "the CRD was created in the time that a server is behind", view: all, before: func(s sample) {
 			s.alternates(true, s.begun)
-			s.lags(time.Second, s.begun)
+			s.recordLag(time.Second, s.begun)
 			s.types["t1"].incarnations[1].created = time.Now().Add(-learnedWithin)
 		}},
 		{name: "a server was behind before", view: all, before: func(s sample) {
 			s.alternates(true, s.begun.Add(-time.Hour))
-			s.lags(time.Second, s.begun.Add(-time.Hour))
-			s.lags(0, s.begun.Add(-time.Minute))
+			s.recordLag(time.Second, s.begun.Add(-time.Hour))
+			s.recordLag(0, s.begun.Add(-time.Minute))
 			s.types["t1"].recorded["z1"] = time.Now().Add(-listed)
 		}, want: true},
 		{name: "the object was written before the time that a server is behind", view: all, before: func(s sample) {
 			s.alternates(true, s.begun)
-			s.lags(time.Second, s.begun)
+			s.recordLag(time.Second, s.begun)
 		}, want: true},
 		{name: "the object was written in the time that a server is behind", view: all, before: func(s sample) {
 			s.alternates(true, s.begun)
-			s.lags(time.Second, s.begun)
+			s.recordLag(time.Second, s.begun)
 			s.types["t1"].recorded["z1"] = time.Now().Add(-listed)
 		}},
 		{name: "the object was written in the time that a server is behind to which no request goes", view: all, before: func(s sample) {
-			s.lags(time.Second, s.begun)
+			s.recordLag(time.Second, s.begun)
 			s.types["t1"].recorded["z1"] = time.Now().Add(-listed)
 		}, want: true},
 		{name: "etcd was restored a moment ago", view: all, before: func(s sample) { s.types["t1"].restores = []restoration{{begun: time.Now(), ended: time.Now()}} }},

@@ -40,7 +40,7 @@ func (l *ServerLag) join(w *World) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.runs[w] = 0
-	w.lags(l.now, time.Now())
+	w.recordLag(l.now, time.Now())
 }
 
 // leave ends what a run has asked for, and the run.
@@ -97,7 +97,7 @@ func (l *ServerLag) updateLocked() {
 	}
 	l.now = longest
 	for w := range l.runs {
-		w.lags(longest, time.Now())
+		w.recordLag(longest, time.Now())
 	}
 }
 
@@ -121,11 +121,11 @@ type lagging struct {
 	by    time.Duration
 }
 
-// lags records that the second server is behind from a time on.
-func (w *World) lags(by time.Duration, since time.Time) {
+// recordLag records that the second server is behind from a time on.
+func (w *World) recordLag(by time.Duration, since time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lagged = append(w.lagged, lagging{since, by})
+	w.lags = append(w.lags, lagging{since, by})
 }
 
 // behindLocked returns how far the server of the subject was behind between two times, at most: zero if no request went to the second server
@@ -136,8 +136,8 @@ func (w *World) behindLocked(from, to time.Time) time.Duration {
 	if !slices.ContainsFunc(w.second, func(s span) bool { return s.meets(from.Add(-longestLag), to) }) {
 		return 0
 	}
-	for i, l := range w.lagged {
-		ended := i+1 < len(w.lagged) && w.lagged[i+1].since.Before(from)
+	for i, l := range w.lags {
+		ended := i+1 < len(w.lags) && w.lags[i+1].since.Before(from)
 		if !ended && !l.since.After(to) {
 			longest = max(longest, l.by)
 		}

@@ -37,7 +37,7 @@ func TestServerLag_IsTheLongest(t *testing.T) {
 	}
 	for world, want := range map[*World][]time.Duration{one: {0, 300 * ms, 200 * ms, 2000 * ms, 0, 500 * ms}, two: {300 * ms, 200 * ms, 2000 * ms, 0}} {
 		var has []time.Duration
-		for _, b := range world.lagged {
+		for _, b := range world.lags {
 			has = append(has, b.by)
 		}
 		if !slices.Equal(has, want) {
@@ -53,8 +53,8 @@ func TestServerLag_NilIsNone(t *testing.T) {
 	l.ask(w, time.Second)
 	l.pause()()
 	l.leave(w)
-	if len(w.lagged) > 0 {
-		t.Errorf("the server was behind: %v", w.lagged)
+	if len(w.lags) > 0 {
+		t.Errorf("the server was behind: %v", w.lags)
 	}
 }
 
@@ -63,11 +63,11 @@ func TestWorld_BehindBetween(t *testing.T) {
 		w, begun := newWorld("one"), time.Now()
 		after := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
 		w.alternates(true, after(-20))
-		w.lags(0, after(0))
-		w.lags(time.Second, after(10))
-		w.lags(2*time.Second, after(20))
-		w.lags(0, after(30))
-		w.lags(time.Second, after(40))
+		w.recordLag(0, after(0))
+		w.recordLag(time.Second, after(10))
+		w.recordLag(2*time.Second, after(20))
+		w.recordLag(0, after(30))
+		w.recordLag(time.Second, after(40))
 		for _, tc := range []struct{ from, to, want int }{{0, 9, 0}, {0, 10, 1}, {0, 15, 1}, {15, 19, 1}, {15, 20, 2}, {25, 50, 2}, {30, 35, 2}, {31, 35, 0}, {35, 45, 1}, {50, 60, 1}, {-9, -1, 0}} {
 			if got := w.behindLocked(after(tc.from), after(tc.to)); got != time.Duration(tc.want)*time.Second {
 				t.Errorf("from %d s to %d s: %v, want %d s", tc.from, tc.to, got, tc.want)
@@ -81,7 +81,7 @@ func TestWorld_BehindWhileRequestsAlternate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, begun := newWorld("one"), time.Now()
 		after := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
-		w.lags(time.Second, after(0))
+		w.recordLag(time.Second, after(0))
 		w.alternates(false, after(5))
 		w.alternates(true, after(10))
 		w.alternates(true, after(15)) // with another period

@@ -302,8 +302,8 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 	created := func(s sample, at time.Time) { s.types["t1"].incarnations[1].created = at }
 	behind := func(s sample, until time.Time) {
 		s.alternates(true, hour(s, -2))
-		s.lags(time.Second, hour(s, -2))
-		s.lags(0, until)
+		s.recordLag(time.Second, hour(s, -2))
+		s.recordLag(0, until)
 	}
 	cameBack := func(s sample, at time.Time) {
 		created(s, hour(s, -2))

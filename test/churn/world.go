@@ -39,7 +39,7 @@ type World struct {
 	shown  map[types.UID]time.Time             // when a response to the subject had a CRD for the first time
 	latest map[types.UID]time.Time             // when one had it for the last time
 	codes  map[schema.GroupVersionResource]int // of the last responses to lists and watches of the subject
-	lagged []lagging                           // how far the second server was behind, in order of time
+	lags   []lagging                           // how far the second server was behind, in order of time
 	second []span                              // in which requests may go to the second server
 }
 
