@@ -23,7 +23,7 @@ func (g *generator) labeledNamespaces() {
 	s.inOwnNamespaces()
 	s.watch("labeled", "red", "version", "v1", "selector", "")
 	g.add(Settle, nil)
-	g.add(Fault, []string{g.faultName(), s.typ}, "kind", pick(g, "fail", "hang"), "verb", "list")
+	g.add(Fault, []string{g.faultName(), s.typ}, "kind", "fail", "verb", "list") // a list that hangs is sent again after settle
 	g.add(Label, []string{"d1"}, "color", "blue")
 	s.do(Update, "d1/x")
 	s.do(Create, "d2/y", "color", g.color())
