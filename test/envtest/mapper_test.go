@@ -57,8 +57,9 @@ func newShipGroup(ctx SpecContext, at *apiServer) *shipGroup {
 	}
 	h.admin.define(ctx, newCRD(group, "Ship", "v1", "v2"))
 	h.mapper = h.live().RESTMapper()
-	// Documents of kube-apiserver may have one of the versions first.
+	// For a moment, documents may have only one of the versions, or v1 before v2.
 	Eventually(func() ([]*meta.RESTMapping, error) { return h.mapper.RESTMappings(h.ship, "v1", "v2") }).Should(HaveLen(2))
+	Eventually(func() (*meta.RESTMapping, error) { return h.mapper.RESTMapping(h.ship) }).Should(HaveField("Resource.Version", "v2"))
 	return h
 }
 
