@@ -342,14 +342,7 @@ func (w *writer) put(ctx context.Context, typ, object, color string, create, upd
 		var err error
 		begun := time.Now()
 		if exists {
-			if got, err = client.Get(ctx, name, metav1.GetOptions{}); err == nil {
-				want.SetResourceVersion(got.GetResourceVersion())
-				want.SetFinalizers(got.GetFinalizers())
-				if color == "" {
-					want.SetLabels(got.GetLabels())
-				}
-				got, err = client.Update(ctx, want, metav1.UpdateOptions{})
-			}
+			got, err = overwrite(ctx, client, want, color)
 		} else {
 			got, err = client.Create(ctx, want, metav1.CreateOptions{})
 		}
@@ -365,6 +358,20 @@ func (w *writer) put(ctx context.Context, typ, object, color string, create, upd
 		w.world.wrote(typ, got, begun)
 		return true, nil
 	})
+}
+
+// overwrite updates the object with the name of want, and keeps its finalizers and, without a color, its labels.
+func overwrite(ctx context.Context, client dynamic.ResourceInterface, want *unstructured.Unstructured, color string) (*unstructured.Unstructured, error) {
+	got, err := client.Get(ctx, want.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	want.SetResourceVersion(got.GetResourceVersion())
+	want.SetFinalizers(got.GetFinalizers())
+	if color == "" {
+		want.SetLabels(got.GetLabels())
+	}
+	return client.Update(ctx, want, metav1.UpdateOptions{})
 }
 
 // remove deletes an object, if it exists.
