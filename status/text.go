@@ -76,14 +76,11 @@ func (i Informer) Advice() string {
 	return i.notSynced().Advice()
 }
 
-// notSynced returns the problem as an error. With a set of namespaces, its namespace is that of the request that Err is about. If Err has
-// none, it is the first one that fails.
+// notSynced returns the problem as an error. With a set of namespaces, its namespace is that of the request that Err is about.
 func (i *Informer) notSynced() *NotSyncedError {
 	namespace := i.Namespace
 	if request, is := errors.AsType[ofRequest](i.Err); is {
 		namespace = request.RequestNamespace()
-	} else if failing := i.failingNamespaces(); len(failing) > 0 {
-		namespace = failing[0].Name
 	}
 	return &NotSyncedError{GVR: i.GVR, Namespace: namespace, Verb: i.Verb, Reason: i.Reason, Since: i.Since, Attempts: i.Attempts, Err: i.Err}
 }

@@ -431,7 +431,6 @@ var ofSource = []table{
 	}},
 	{"status", "dynamicinformer", []mutant{
 		{"an explanation has no namespaces", "Explanation.requests", replace("i.namespaceSentences(e.At)", `""`)},
-		{"a rule for one namespace of a set is for a ClusterRole", "Informer.notSynced", never("len(failing) > 0")},
 		{"a forbidden list of namespaces has the rule for the resource", "NotSyncedError.refused", never("errors.As(e.Err, &refusal)")},
 	}},
 	{"internal/namespaces", "dynamicinformer", []mutant{
