@@ -389,8 +389,10 @@ func (m *machine) period() time.Duration {
 	return d - time.Duration(m.random.Int64N(int64(d/5)+1))
 }
 
-// listed records the response to a list: the Leases of the group, in the order of their names.
+// listed records the response to a list: the Leases of the group, in the order of their names. If it ends the grant, it does not
+// begin another one, so that Reason says until the next response why.
 func (m *machine) listed(now instant, records []*record) {
+	generation := m.grant.generation
 	m.tick(now)
 	m.inFlight, m.listDue, m.sure = 0, false, true
 	if !m.failing.writesOwn() {
@@ -409,7 +411,8 @@ func (m *machine) listed(now instant, records []*record) {
 	m.assign()
 	claimed := m.claimedByOthers()
 	granted := m.grant.slots.Intersect(m.want)
-	if own != nil && own.instance == m.instance && own.write == m.written.write && !m.grant.until.reached(now) {
+	acknowledged := own != nil && own.instance == m.instance && own.write == m.written.write && !m.grant.until.reached(now)
+	if acknowledged && m.grant.generation == generation {
 		granted = granted.Union(m.want.Intersect(own.claims).Minus(claimed))
 		if !m.leaving {
 			m.reason = ReasonNone

@@ -524,6 +524,33 @@ func TestMachine_OwnLeaseIsChanged(t *testing.T) {
 	}
 }
 
+// The list between two renewals shows what another program has written, with the number of the last write. The reason is there until the
+// next response, so that the log and Status say why the slots are gone.
+func TestMachine_TheListThatEndsAGrantBeginsNone(t *testing.T) {
+	for name, claims := range map[string]Slots{"all claims are gone": {}, "half of the claims are gone": slotsOf(1, []int{2})} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.cycle()
+			r.sends(update)
+			r.answer(0)
+			changed := *r.stored("group-me")
+			changed.claims = claims
+			r.store(&changed)
+			r.sends(list)
+			r.answer(0)
+			r.owns(Slots{})
+			if r.reason != ReasonLeaseChanged {
+				t.Errorf("reason %q", r.reason)
+			}
+			r.cycle()
+			r.owns(allSlots())
+			if r.reason != ReasonNone {
+				t.Errorf("reason %q after a renewal", r.reason)
+			}
+		})
+	}
+}
+
 func TestMachine_WaitsForItsPredecessor(t *testing.T) {
 	r := newRig(t, predecessor())
 	r.sends(list)
