@@ -35,9 +35,10 @@ const (
 	mutations       = "KUBE_CACHE_MUTATION_DETECTOR=true"
 )
 
-// All shapes are the same with the mutation detector, which ends the process if it finds a change of a cached object.
-func TestShapes_WithMutationDetector(t *testing.T) {
-	out, err := child(t, "TestShapes", "all", mutations)
+// All shapes are the same with both detectors. Each ends the process if it finds a change of a cached object, or that a watch-list and a list
+// differ.
+func TestShapes_WithDetectors(t *testing.T) {
+	out, err := child(t, "TestShapes", "all", mutations, inconsistencies)
 	if err != nil || !strings.Contains(out, "--- PASS: TestShapes ") {
 		t.Errorf("%v\n%s", err, out[max(0, len(out)-5000):])
 	}
