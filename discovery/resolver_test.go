@@ -7,11 +7,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientdiscovery "k8s.io/client-go/discovery"
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
 func TestNew_RefusesNil(t *testing.T) {
@@ -117,5 +119,51 @@ func TestNewForConfig_RedirectsTakeNoCredentials(t *testing.T) {
 	}
 	if paths := other.paths(); len(paths) > 0 {
 		t.Errorf("requests have followed the redirect: %q", paths)
+	}
+}
+
+// The requests of questions and of a running resolver have the headers that those of client-go's discovery client have with the same
+// configuration, and no other.
+func TestNewForConfig_RequestsCarryOnlyTheConfig(t *testing.T) {
+	for name, config := range stubserver.Credentials {
+		t.Run(name, func(t *testing.T) {
+			s := stubserver.New(t)
+			cfg := s.RESTConfig()
+			config(cfg)
+			s.Prepare(stubserver.ServeWidgets)
+			client, err := clientdiscovery.NewDiscoveryClientForConfig(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := client.ServerGroups(); err != nil {
+				t.Fatal(err)
+			}
+			want := s.Arrivals()[0].Carried()
+			s.Prepare(stubserver.ServeWidgets)
+			r, err := discovery.NewForConfig(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Validate(t.Context(), widgets); err != nil {
+				t.Error(err)
+			}
+			runFor(t, r)
+			eventually(t, "documents and CRDs are known", func() bool {
+				status := r.Status()
+				return status.Documents.State == discovery.SourceCurrent && status.CRDs.State == discovery.SourceCurrent
+			})
+			paths := map[string]bool{}
+			for _, a := range s.Arrivals() {
+				paths[a.Path] = true
+				if diff := cmp.Diff(want, a.Carried()); diff != "" {
+					t.Errorf("%s?%s (-client-go +gvrkit):\n%s", a.Path, a.Query, diff)
+				}
+			}
+			for _, path := range []string{"/apis", "/apis/example.com/v1", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"} {
+				if !paths[path] {
+					t.Errorf("no request for %s: %v", path, paths)
+				}
+			}
+		})
 	}
 }
