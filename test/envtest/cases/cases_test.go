@@ -616,3 +616,50 @@ func largeIntegers(s *scenario) string {
 	}
 	return text + "; " + typed(w, s.gvr)
 }
+
+// manyTypes asks for the kinds of many types, and starts informers of a part of them. It runs on a server of its own: other cases create types, and
+// gvrkit asks for documents again that may not have a new type.
+func manyTypes(s *scenario) string {
+	const types, watched = 100, 30
+	own := fixture.StartEmbedded(s.T)
+	s = newScenarioOn(s.T, s.implementation, own.Config())
+	var crds []*unstructured.Unstructured
+	for i := range types {
+		crds = append(crds, fixture.NewCRD(s.gvr.Group, fmt.Sprintf("Ship%d", i), "v1"))
+	}
+	s.check(own.InstallCRDs(s.ctx, crds...))
+	for range 3 { // gvrkit asks for 10 s
+		s.observe()
+	}
+	mapper := s.mapper(s)
+	s.observe() // gvrkit's has read the documents; one that is asked at once would ask itself
+	for i := range types {
+		if _, err := mapper.RESTMapping(schema.GroupKind{Group: s.gvr.Group, Kind: fmt.Sprintf("Ship%d", i)}); err != nil {
+			s.Fatal(err)
+		}
+	}
+	documents := s.proxy.Requests(faultproxy.AnyDiscovery())
+
+	of := func(r faultproxy.Request) bool { return r.Group == s.gvr.Group }
+	proceed := make(chan struct{})
+	s.proxy.Inject(of, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-proceed:
+				next.ServeHTTP(w, r)
+			case <-r.Context().Done():
+			}
+		})
+	})
+	p := s.limitedProgram(8)
+	for i := range watched {
+		p.ForResource(s.gvr.GroupVersion().WithResource(fmt.Sprintf("ship%ds", i)))
+	}
+	p.Start(p.stopCh)
+	s.must("the lists of some types", func() bool { return s.proxy.Requests(of) > 0 })
+	s.observe()
+	lists := s.proxy.Requests(of)
+	close(proceed)
+	s.start(p)
+	return fmt.Sprintf("%s for documents; %s at a time; then all are synced", count(documents, "request"), count(lists, "list"))
+}

@@ -87,6 +87,22 @@ func (s *scenario) program(tweak dynamicinformer.TweakListOptionsFunc) *program 
 	return p
 }
 
+// limitedProgram is program, with at most so many first lists at a time, if the implementation has such a limit.
+func (s *scenario) limitedProgram(lists int) *program {
+	s.Helper()
+	if s.name != "gvrkit" {
+		return s.program(nil)
+	}
+	s.factory = func(config *rest.Config, client *http.Client, _ dynamicinformer.TweakListOptionsFunc) (upstream.DynamicSharedInformerFactory, error) {
+		f, err := dynamicinformer.NewForConfigAndClient(config, client, dynamicinformer.WithListConcurrency(lists))
+		if err != nil {
+			return nil, err
+		}
+		return f.DropIn(), nil
+	}
+	return s.program(nil)
+}
+
 // start starts the factory, and waits for its informers.
 func (s *scenario) start(p *program) {
 	s.Helper()

@@ -92,7 +92,7 @@ func TestRows_TestsExist(t *testing.T) {
 				t.Errorf("case %d: %s has no test %q", r.number, dir, name)
 			}
 		}
-		measured := r.clientGo != noFeature && !strings.HasPrefix(r.clientGo, notMeasured) && !strings.HasPrefix(r.clientGo, longTest)
+		measured := r.clientGo != noFeature && !strings.HasPrefix(r.clientGo, longTest)
 		if measured != (r.run != nil) {
 			t.Errorf("case %d: client-go is measured here if and only if there is a scenario", r.number)
 		}
