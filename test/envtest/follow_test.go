@@ -134,11 +134,6 @@ func expectShown(ctx context.Context, f *dynamicinformer.Factory, group string, 
 	Expect(reasons).To(HaveEach(SatisfyAll(ContainSubstring(group), ContainSubstring(`reason="Unavailable"`))))
 }
 
-// inGroup matches requests for the resources of a group.
-func inGroup(group string) faultproxy.Match {
-	return func(r faultproxy.Request) bool { return r.Group == group }
-}
-
 var _ = Describe("Following types", onEachServer(func(at *apiServer) {
 	It("syncs all types that can be listed, and reports the reasons for the others", func(ctx SpecContext) {
 		wellTypes, brokenTypes := 290, 10
@@ -158,7 +153,7 @@ var _ = Describe("Following types", onEachServer(func(at *apiServer) {
 		AddReportEntry("types created", time.Since(began).String())
 
 		d := connect(at)
-		d.proxy.Inject(faultproxy.All(inGroup(broken), faultproxy.Verb("list", "watch")), faultproxy.Fail(503))
+		d.proxy.Inject(faultproxy.All(faultproxy.Group(broken), faultproxy.Verb("list", "watch")), faultproxy.Fail(503))
 		f, err := dynamicinformer.NewForConfig(d.config) // it reports each failed attempt
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) { Expect(f.Shutdown(ctx)).To(Succeed()) }, NodeTimeout(time.Minute))
@@ -193,7 +188,9 @@ var _ = Describe("Following types", onEachServer(func(at *apiServer) {
 		Eventually(func() []string { return recorder.of(ship.GetName()) }).Should(HaveLen(3))
 		Eventually(func() int { return states()[fmt.Sprint(false, status.StateSynced, "")] }, "30s").Should(Equal(wellTypes))
 		stop()
-		Eventually(func() int { return d.proxy.OpenWatches(faultproxy.Any(inGroup(well), inGroup(broken))) }).Should(BeZero())
+		Eventually(func() int {
+			return d.proxy.OpenWatches(faultproxy.Any(faultproxy.Group(well), faultproxy.Group(broken)))
+		}).Should(BeZero())
 	}, NodeTimeout(10*time.Minute))
 
 	It("sends handlers the deletions of a removed type, and distinguishes it from the next type with its name", func(ctx SpecContext) {

@@ -118,7 +118,7 @@ var _ = Describe("A factory with a limit for first lists", onEachServer(func(at 
 		}
 
 		lists := &concurrentLists{proceed: make(chan struct{})}
-		d.proxy.Inject(faultproxy.All(faultproxy.Verb("list", "watch"), func(r faultproxy.Request) bool { return r.Group == group }), lists.fault)
+		d.proxy.Inject(faultproxy.All(faultproxy.Verb("list", "watch"), faultproxy.Group(group)), lists.fault)
 		f := d.factory(append(opts, dynamicinformer.WithPageSize(10))...)
 		for _, gvr := range gvrs {
 			f.ForResource(gvr)

@@ -17,12 +17,26 @@ import (
 // of the API server. Requests for the discovery documents of the group and its versions
 // get 503. In the aggregated document of all groups, the versions are stale and have no
 // resources. In the legacy root documents, /api and /apis, the group stays listed.
-// Requests for other paths pass, so use the fault with AnyDiscovery or a nil Match.
+// Requests for other paths pass, so use the fault with AnyDiscovery or a nil Match. With DeadGroup, those for resources fail too.
 func BreakGroup(group string) Fault {
 	return inDiscovery(group, func(version map[string]any) {
 		version["freshness"] = "Stale"
 		delete(version, "resources")
 	})
+}
+
+// DeadGroup is BreakGroup, and requests for the resources of the group get 503. Use it with a nil Match.
+func DeadGroup(group string) Fault {
+	return func(next http.Handler) http.Handler {
+		documents, resources, dead := BreakGroup(group)(next), failure(http.StatusServiceUnavailable), Group(group)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if dead(ParseRequest(r)) {
+				resources.ServeHTTP(w, r)
+				return
+			}
+			documents.ServeHTTP(w, r)
+		})
+	}
 }
 
 // StaleGroup returns a fault that simulates a group whose server went down later. It is

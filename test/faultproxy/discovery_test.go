@@ -95,6 +95,7 @@ func TestGroupFaults_ChangeTheAggregatedDocument(t *testing.T) {
 		path, want string
 	}{
 		{"BreakGroup", faultproxy.BreakGroup(metrics), "/apis", brokenGroups},
+		{"DeadGroup", faultproxy.DeadGroup(metrics), "/apis", brokenGroups},
 		{"StaleGroup", faultproxy.StaleGroup(metrics), "/apis", staleGroups},
 		{"BreakGroup of another", faultproxy.BreakGroup("batch"), "/apis", aggregatedGroups},
 		{"BreakGroup of the core", faultproxy.BreakGroup(""), "/apis", aggregatedGroups},
@@ -111,11 +112,18 @@ func TestGroupFaults_ChangeTheAggregatedDocument(t *testing.T) {
 }
 
 func TestGroupFaults_BreakTheDocumentsOfTheGroup(t *testing.T) {
-	for name, fault := range map[string]faultproxy.Fault{"BreakGroup": faultproxy.BreakGroup(metrics), "StaleGroup": faultproxy.StaleGroup(metrics)} {
+	faults := map[string]faultproxy.Fault{
+		"BreakGroup": faultproxy.BreakGroup(metrics), "DeadGroup": faultproxy.DeadGroup(metrics), "StaleGroup": faultproxy.StaleGroup(metrics),
+	}
+	for name, fault := range faults {
+		pods := 200
+		if name == "DeadGroup" {
+			pods = 503
+		}
 		proxy, client := serveDiscovery(t)
 		proxy.Inject(nil, fault)
 		for path, want := range map[string]int{
-			"/apis/metrics.k8s.io": 503, "/apis/metrics.k8s.io/v1beta1": 503, "/apis/metrics.k8s.io/v1beta1/pods": 200,
+			"/apis/metrics.k8s.io": 503, "/apis/metrics.k8s.io/v1beta1": 503, "/apis/metrics.k8s.io/v1beta1/pods": pods,
 			"/apis/apps": 200, "/apis/apps/v1": 200, "/api/v1": 200,
 		} {
 			if got := ask(t, client, proxy.URL()+path, "", ""); got.code != want {

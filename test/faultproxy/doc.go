@@ -11,7 +11,7 @@
 //	…
 //	proxy.OpenWatches(blocks)
 //
-// A [Match] selects requests: by [Resource], [GVR], [Verb], [Namespace], [Name],
+// A [Match] selects requests: by [Resource], [Group], [GVR], [Verb], [Namespace], [Name],
 // [Path], [Query], [Discovery] or [AnyDiscovery], combined with [All], [Any] and
 // [Not], or by any function of a [Request]. A [Fault] changes:
 //
@@ -20,7 +20,7 @@
 //   - its bytes: [CutAt], [HangAt], [Truncate], [Garble], [Bandwidth];
 //   - a watch: [DropBookmarks], [DelayBookmarks], [NeverInitialEventsEnd], [GarbleFrame],
 //     [DuplicateFrame], [GoneEvent], and at once [Proxy.CutWatches];
-//   - discovery: [BreakGroup], [StaleGroup], [StaleDiscovery];
+//   - discovery: [BreakGroup], [DeadGroup], [StaleGroup], [StaleDiscovery];
 //   - the server: [Server];
 //   - any of these for some requests only: [For], [Times], [Alternate],
 //     [AlternateConnections], [Share].

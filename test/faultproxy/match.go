@@ -16,6 +16,11 @@ func Resource(group, resource string) Match {
 	return func(r Request) bool { return r.Resource == resource && r.Group == group }
 }
 
+// Group matches requests for all resources of a group, but not for its discovery documents.
+func Group(group string) Match {
+	return func(r Request) bool { return r.Resource != "" && r.Group == group }
+}
+
 // GVR matches requests for a resource in one version and for its subresources.
 func GVR(group, version, resource string) Match {
 	return func(r Request) bool {

@@ -25,6 +25,11 @@ func TestMatch_SelectsRequests(t *testing.T) {
 		{"nil", nil, urls},
 		{"GVR", faultproxy.GVR("", "v1", "pods"), []string{"/api/v1/pods", "/api/v1/namespaces/a/pods/b", "/api/v1/namespaces/a/pods/b/status"}},
 		{"Resource", pods, []string{"/api/v1/pods", "/api/v1/namespaces/a/pods/b", "/api/v1/namespaces/a/pods/b/status", "/api/v2/pods"}},
+		{"Group", faultproxy.Group("apps"), []string{"/apis/apps/v1/pods"}},
+		{"Group of the core", faultproxy.Group(""), []string{
+			"/api/v1/pods", "/api/v1/namespaces/a/pods/b", "/api/v1/namespaces/a/pods/b/status", "/api/v2/pods",
+			"/api/v1/namespaces/a/secrets/b?watch=true", "/api/v1/nodes/b?allow=x%2Cy&allow=z",
+		}},
 		{"Namespace", faultproxy.Namespace("a"), []string{"/api/v1/namespaces/a/pods/b", "/api/v1/namespaces/a/pods/b/status", "/api/v1/namespaces/a/secrets/b?watch=true"}},
 		{"Name", faultproxy.Name("b"), []string{"/api/v1/namespaces/a/pods/b", "/api/v1/namespaces/a/pods/b/status", "/api/v1/namespaces/a/secrets/b?watch=true", "/api/v1/nodes/b?allow=x%2Cy&allow=z"}},
 		{"Query", faultproxy.Query("allow", "x,y"), []string{"/api/v1/nodes/b?allow=x%2Cy&allow=z"}},
