@@ -51,11 +51,19 @@ func namesConflict(s *scenario) string {
 
 func notFound(s *scenario) string {
 	w := s.ready(10)
-	of := faultproxy.Any(s.ofType(), faultproxy.Discovery(s.gvr.Group))
+	requests := s.notFoundFor(w, 77, s.ofType())
+	documents := s.notFoundFor(w, 78, faultproxy.Any(s.ofType(), faultproxy.Discovery(s.gvr.Group)))
+	s.settle()
+	return fmt.Sprintf("404 for lists and watches: %s; also for documents: %s; %s", requests, documents, s.log.roughly())
+}
+
+// notFoundFor lets requests fail for two seconds, while an object gets this size. It returns what becomes of the cache.
+func (s *scenario) notFoundFor(w watcher, size int, of faultproxy.Match) string {
+	s.Helper()
+	cache, begun := "the cache stays readable", time.Now()
 	s.proxy.Inject(of, faultproxy.Fail(404))
 	s.proxy.CutWatches(s.ofType())
-	s.resize(0, 77)
-	cache, begun := "the cache stays readable", time.Now()
+	s.resize(0, size)
 	look := func() {
 		if all, readable := w.objects(); !readable || len(all) != 10 {
 			cache = "the cache is dropped"
@@ -63,12 +71,12 @@ func notFound(s *scenario) string {
 	}
 	s.must("two seconds in which the implementation notices the failures", func() bool {
 		look()
-		return time.Since(begun) > 2*time.Second && (cache != "the cache stays readable" || strings.HasPrefix(w.state(), string(status.StateDegraded)))
+		noticed := cache != "the cache stays readable" || w.state() == nothing || strings.HasPrefix(w.state(), string(status.StateDegraded))
+		return noticed && time.Since(begun) > 2*time.Second
 	})
 	s.proxy.Heal()
-	s.must("the update", func() bool { look(); return has(w, 0, 77)() })
-	s.settle()
-	return fmt.Sprintf("%s; %s", cache, s.log)
+	s.must("the update", func() bool { look(); return has(w, 0, size)() })
+	return cache
 }
 
 func manyDeletions(s *scenario) string {
@@ -640,7 +648,7 @@ func manyTypes(s *scenario) string {
 	}
 	documents := s.proxy.Requests(faultproxy.AnyDiscovery())
 
-	of := func(r faultproxy.Request) bool { return r.Group == s.gvr.Group }
+	of := faultproxy.Group(s.gvr.Group)
 	proceed := make(chan struct{})
 	s.proxy.Inject(of, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
