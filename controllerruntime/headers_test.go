@@ -15,7 +15,7 @@ import (
 )
 
 // The requests of mapper and informers have the headers that those of controller-runtime's cache have with the same configuration, and no
-// other.
+// other, apart from Accept and If-None-Match.
 func TestNew_RequestsCarryOnlyTheConfig(t *testing.T) {
 	// controller-runtime's informers on metadata leave a goroutine.
 	forms := []client.Object{&Widget{}, newUnstructured(widgetKind), newMetadata(widgetKind)}

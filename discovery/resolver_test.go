@@ -123,7 +123,7 @@ func TestNewForConfig_RedirectsTakeNoCredentials(t *testing.T) {
 }
 
 // The requests of questions and of a running resolver have the headers that those of client-go's discovery client have with the same
-// configuration, and no other.
+// configuration, and no other, apart from Accept and If-None-Match.
 func TestNewForConfig_RequestsCarryOnlyTheConfig(t *testing.T) {
 	for name, config := range stubserver.Credentials {
 		t.Run(name, func(t *testing.T) {

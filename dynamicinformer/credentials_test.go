@@ -20,7 +20,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/stubserver"
 )
 
-// The requests of lists, watches, metadata and discovery have the headers that client-go sends with the same configuration, and no other.
+// The requests of lists, watches, metadata and discovery have the headers that client-go sends with the same configuration, and no
+// other, apart from Accept and If-None-Match.
 func TestNewForConfig_RequestsCarryOnlyTheConfig(t *testing.T) {
 	for name, config := range stubserver.Credentials {
 		t.Run(name, func(t *testing.T) {

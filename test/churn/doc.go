@@ -41,33 +41,36 @@
 //     since: a subject calls [World.Expect] and [World.Missing]. When it says that it has a version, it has what was written with
 //     that version ([World.Written]). The first additions of objects that a cache had when a handler was added are initial ([Recorder.AddedTo]).
 //   - At rest, caches, states and waits must match the server. The subject must be at rest within [Config.Patience] after all
-//     faults have ended. Permissions that are revoked stay revoked. Requests alternate between servers also then, if no permission is revoked.
+//     faults have ended. Permissions that are revoked stay revoked. Requests may still alternate between servers then, unless a permission is revoked.
 //   - Each watch, as the client gets it, begins at a version that the client has got in its namespaces, and
-//     none is left after a release. Two more checks concern servers and proxy, and no watch that a fault garbles: the version
-//     of a bookmark is not below that of an event before it, and below that of all events after it; and a watch sends all that was written.
+//     none is left after a release. Two more checks are of the servers and the proxy, without watches that a fault garbles: a bookmark
+//     is at or after all events before it, and before all events after it; and a watch sends everything that was written.
 //   - No goroutine of the subject is left after its end. They have the label of their run.
 //
-// An operation that the servers do not support is skipped. In package test/envtest/churn, no servers support all operations: backup, advance and
-// restore have an effect only on the embedded server, with one address, and alternate, lag, move, return, down, up and the operations on Namespace objects only
-// with two kube-apiservers. So no script has both.
+// An operation that the servers do not support is skipped. In package test/envtest/churn, no servers support all of them, so no script has a restore
+// and two servers:
 //
-// The embedded server has no Namespace objects and no APIServices, so
-// move, return, down, up, newnamespace, label and endnamespace have no effect there. They need kube-apiserver without the namespace controller,
-// as in envtest, and, for the first four, [Config.Aggregated]: another API server, to which the APIServices of the group lead. It has its own
+//	backup, advance, restore            the embedded server, with one address
+//	alternate, lag                      two kube-apiservers
+//	newnamespace, label, endnamespace   kube-apiserver, without the namespace controller, as in envtest
+//	move, return, down, up              kube-apiserver, with Config.Aggregated
+//
+// [Config.Aggregated] is another API server, to which the APIServices of the group lead. It has its own
 // objects, with other UIDs, also if their names are equal. A handler must get the deletions of the old objects before the first addition of a
 // new one. There is one exception: if a set of namespaces is listed during a move, each namespace may come from another server. While the aggregated server is
 // down, caches keep what they have, and no state is synced.
 //
 // With a second server and [Config.Lag], the operation lag makes that server learn of changes late, by two seconds at most: it sends old lists and late events, and
-// it does not know a new type yet. [ServerLag] says what several scripts on the same servers get. At rest, a subject has what the first server has,
+// it does not know a new type yet. [ServerLag] describes its effect on several scripts on the same servers. At rest, a subject has what the first server has,
 // also if another script has made the second one lag.
 //
 // A script that fails can be shortened ([Shortest]): parts of a script are scripts, since an operation
-// that has nothing to do is skipped. A run is not deterministic, as the order of requests of the
-// subject is not, and neither is the time that servers take.
+// that has nothing to do is skipped. A run is not deterministic: the order of the subject's requests and
+// the times of the servers vary.
 //
 // Before etcd is restored, the subject is at rest with versions that the server does not have after that ([Advance]): a client with earlier ones can't
-// notice a restore. Then faults may begin, handlers and waits be late, and leases and types come and go. Lists must be allowed.
+// notice a restore. Between [Advance] and the restore, faults may begin, handlers and waits may be late, and leases and types may change. Lists must
+// be allowed.
 //
 // The package does not import the informers that it tests. The operations on leases, handlers and Follow are for those of package
 // dynamicinformer: other subjects ignore them.

@@ -5,7 +5,7 @@ package main
 var ofChurn = []table{
 	{"internal/source", ofModel, []mutant{
 		{"churn: the objects of a type that is gone stay", "resumableWatch.flush", drop("if !s.delete(ctx, s.known.keys(), nil) { return false }")},
-		{"churn: the version of an informer does not go on", "resumableWatch.pass", drop("s.known.reached(namespace, id.version)")},
+		{"churn: the version of an informer is not updated", "resumableWatch.pass", drop("s.known.reached(namespace, id.version)")},
 		{"churn: an object that was deleted while no watch was open stays", "resumableWatch.relist", replace("!s.delete(ctx, s.missingIn(content, t, s.known.keys()), s.leftBy(content, t))", "false")},
 		{"churn: an object that was created again while no watch was open is updated", "resumableWatch.missingIn", never("!id.same(item.identity)")},
 		{"churn: a namespace that could not be listed counts as listed", "merge", replace("position{}", `position{version: "1", listed: true}`)},
@@ -34,14 +34,14 @@ var ofChurn = []table{
 		{"churn: events are merged without being asked", "Set.wrap", replace("group != nil && group.options.Coalescing", "group != nil")},
 		{"churn: a handler that was removed is called", "Set.Remove", returns("nil")},
 		{"churn: the calls of a released lease do not end", "Group.Close", drop("g.calls.Close()")},
-		{"churn: a registration has always synced", "registration.HasSynced", replace("cache.IsDone(r.HasSyncedChecker())", "true")},
+		{"churn: a registration always reports that it has synced", "registration.HasSynced", replace("cache.IsDone(r.HasSyncedChecker())", "true")},
 		{"churn: no addition is initial", "handler.invoke", replace("e.initial", "false")},
 		{"churn: each update comes twice", "handler.invoke", after("h.next.OnUpdate(e.old, e.obj)", "h.next.OnUpdate(e.obj, e.obj)")},
 		{"churn: deletions have no final state", "handler.invoke", replace("h.next.OnDelete(e.obj)", "h.next.OnDelete(cache.DeletedFinalStateUnknown{Obj: e.obj})")},
-		{"churn: an object for which a call has panicked has failed for ever", "panics.returned", never("len(p.failed) > 0")},
+		{"churn: an object for which a call has panicked stays failed", "panics.returned", never("len(p.failed) > 0")},
 	}},
 	{"internal/typestate", ofModel, []mutant{
-		{"churn: a type that another server serves is taken for the same type", "Snapshot.movedTo", returns("false")},
+		{"churn: a type that another server serves is treated as the same type", "Snapshot.movedTo", returns("false")},
 		{"churn: a conversion webhook that fails has the reason of other failures", "Classify", never("isConversion(err)")},
 		{"churn: a watch that fails is no failure", "State.Failed", drop("next.Watch = next.Watch.failed(err, reason, next.At)")},
 	}},
@@ -57,11 +57,11 @@ var ofChurn = []table{
 		{"churn: a wait does not wait", "Factory.waitFor", drop("f.wait(waiting, e, o)")},
 	}},
 	{"internal/informer", ofModel, []mutant{
-		{"churn: a version is awaited in a set of namespaces", "versionWait.look", replace("w.source.ListsEach()", "false")},
-		{"churn: a cache that is synced has each version", "versionWait.look", replace("listed && reaches(have, w.version) && w.isLoaded(have)", "listed")},
+		{"churn: AtLeast waits in a set of namespaces", "versionWait.look", replace("w.source.ListsEach()", "false")},
+		{"churn: AtLeast returns when the cache is synced", "versionWait.look", replace("listed && reaches(have, w.version) && w.isLoaded(have)", "listed")},
 	}},
 	{"internal/packed", ofModel, []mutant{
-		{"churn: unequal parts of packed objects are taken for equal ones", "decoder.valueLike", replace("d.data[d.pos:end] == other.data[other.pos:other.after()]", "end-d.pos == other.after()-other.pos")},
+		{"churn: unequal parts of packed objects are treated as equal", "decoder.valueLike", replace("d.data[d.pos:end] == other.data[other.pos:other.after()]", "end-d.pos == other.after()-other.pos")},
 	}},
 	{"discovery", ofModel, []mutant{
 		{"churn: a CRD that was read before a restore of etcd counts after it", "knowledge.putCRD", never("item.Generation < old.Generation")},

@@ -392,7 +392,7 @@ func _(server *embedded.Server) (err error) {
 	return err
 }
 
-// mine is my controller under test. Its index is what it has.
+// mine is my controller under test. The index is its result.
 type mine struct {
 	factory *dynamicinformer.Factory
 	world   *churn.World
