@@ -238,11 +238,12 @@ func (c *checker) resurrected(e Event, o Object) {
 // before it has been sent the later one, and if a restore of etcd has brought back one of them.
 func (c *checker) successor(e Event, o Object) {
 	for key, other := range c.has {
+		later := max(o.Incarnation, other.incarnation) // initial additions have no order
 		if other.incarnation == o.Incarnation || c.view.Sets != nil && (c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation) ||
-			c.world.unknown(o.Type, o.Incarnation, e.At) || c.world.unseen(o.Type, o.Incarnation, e.At) || c.world.returned(o.Type, e.At)) {
+			c.world.unknown(o.Type, later, e.At) || c.world.unseen(o.Type, later, e.At) || c.world.returned(o.Type, e.At)) {
 			continue
 		}
-		c.report(Generations, e, "it is of type %d, and the handler has %s of type %d; %s", o.Incarnation, key, other.incarnation, c.world.news(o))
+		c.report(Generations, e, "it is of type %d, and the handler has %s of type %d; %s", o.Incarnation, key, other.incarnation, c.world.news(o.Type, later))
 		return
 	}
 }
@@ -319,7 +320,7 @@ func (c *checker) deleted(e Event, o Object, have held) {
 		c.report(Kept, e, "its type has ended, and no other one exists: %s", o.versions())
 	}
 	if !c.justified(e, o, last) && !c.world.unserved(o.Type, o.Incarnation, c.view.Version, have.added) {
-		c.report(Justified, e, "the object exists and is selected: %s; %s", o.versions(), c.world.news(o))
+		c.report(Justified, e, "the object exists and is selected: %s; %s", o.versions(), c.world.news(o.Type, o.Incarnation))
 	}
 }
 

@@ -297,6 +297,11 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 		r.OnAdd(s.z(), false)
 		r.OnDelete(s.y())
 	}
+	reversed := func(s sample, r *Recorder) {
+		r.OnAdd(s.z(), true)
+		r.OnAdd(s.y(), true)
+		r.OnDelete(s.y())
+	}
 	hour := func(s sample, hours int) time.Time { return s.begun.Add(time.Duration(hours) * time.Hour) }
 	hidden := func(s sample) { s.hide(hour(s, -1)) }
 	created := func(s sample, at time.Time) { s.types["t1"].incarnations[1].created = at }
@@ -366,6 +371,8 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 			r.OnDelete(s.x2())
 		}, hidden, []Invariant{Justified}},
 		{"namespaces have objects of two CRDs", set, mixed, hidden, nil},
+		{"namespaces have objects of two CRDs, the later one first", set, reversed, hidden, nil},
+		{"namespaces have objects of two CRDs, the later one first, though the CRD has come", set, reversed, func(s sample) { s.show("second", s.begun.Add(-noticed), false) }, []Invariant{Generations}},
 		{"namespaces have objects of two CRDs until the CRD comes", set, mixed, func(s sample) { hidden(s); s.show("second", hour(s, 1), true) }, nil},
 		{"namespaces have objects of two CRDs after the CRD came", set, mixed, func(s sample) { hidden(s); s.show("second", s.begun.Add(-noticed), true) }, []Invariant{Generations}},
 		{"namespaces have objects of two CRDs, and a restore has brought back one", set, mixed, func(s sample) { cameBack(s, s.begun) }, nil},

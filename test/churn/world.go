@@ -628,11 +628,11 @@ func (w *World) unseen(typ string, incarnation int, at time.Time) bool {
 	return at.Before(crd.created.Add(learnedWithin)) && (!is || at.Before(shown.Add(noticed)))
 }
 
-// news says when the CRD of an object was created, and when the subject was sent it.
-func (w *World) news(o Object) string {
+// news says when a CRD of a type was created, and when the subject was sent it.
+func (w *World) news(typ string, incarnation int) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	crd := w.types[o.Type].incarnations[o.Incarnation]
+	crd := w.types[typ].incarnations[incarnation]
 	sent := "not sent to the subject"
 	if at, is := w.shown[crd.UID]; is {
 		sent = "sent to the subject at " + at.Format(clock)
