@@ -1,6 +1,7 @@
 package source_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -108,5 +109,34 @@ func TestRewind_IsFoundAfterForbiddenComparisons(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// A server that has just started forbids lists, and is down again before the next comparison. Later it forbids lists for some seconds once more.
+func TestRewind_IsFoundAfterAForbiddenComparisonOfAnEarlierOutage(t *testing.T) {
+	for scope, modify := range scopes {
+		t.Run(scope, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTestInformer(t, func(cfg *source.Config) {
+					modify(cfg)
+					endless(cfg)
+				}, "a", "same")
+				backup := w.cluster.Backup()
+				w.create("lost")
+				w.expect("before", "add lost red")
+				w.interrupt(nil, errForbidden)
+				time.Sleep(500 * time.Millisecond)
+				w.cluster.Intercept(func(context.Context, fakecluster.Request) error { return errors.New("connection refused") })
+				w.cluster.Restore(backup)
+				time.Sleep(2 * time.Minute)
+				w.cluster.Intercept(failing("list", errForbidden, 0))
+				w.source.Retry()
+				time.Sleep(10 * time.Second)
+				w.cluster.Intercept(nil)
+				time.Sleep(time.Minute)
+				w.expect("at the end", "delete lost red")
+				w.checkStore(part(0, 1))
+			})
+		})
 	}
 }

@@ -77,7 +77,7 @@ type comparison struct {
 	// late says that a comparison of this watch could not be made during the doubt: a later version does not end it.
 	late      bool
 	pause     time.Duration    // before the last comparison, if it and all since a version was shown have failed
-	forbidden time.Time        // the first of the last comparisons, which were all forbidden; zero: the last one was not
+	forbidden time.Time        // the first of the last comparisons of this watch, which were all forbidden; zero: the last one was not
 	elsewhere bool             // events may be of earlier versions, or have been compared before
 	timer     *time.Timer      // nil: none runs
 	due       <-chan time.Time // has a value when it is time for the comparison; nil: there is none
@@ -90,6 +90,7 @@ var atOnce = func() chan time.Time { c := make(chan time.Time); close(c); return
 func (c *comparison) begin(stream *stream) {
 	c.elsewhere = stream.elsewhere || stream.isMerged // each child of a set has compared its events
 	c.doubtful, c.late = c.doubtful || stream.interrupted, false
+	c.forbidden = time.Time{} // there may have been another outage
 	switch {
 	case stream.initial, stream.isMerged: // its version is that of the server; each namespace of a set has its own
 	case c.doubtful:
@@ -116,7 +117,7 @@ func (c *comparison) stop() {
 // shown is called when the server has shown that it has the version of the watch: a comparison would show nothing.
 func (c *comparison) shown() {
 	c.stop()
-	c.doubtful, c.late, c.pause, c.forbidden = false, false, 0, time.Time{}
+	c.doubtful, c.late, c.pause = false, false, 0
 }
 
 // again sets the time of the next comparison after one that could not be made. The server may pass the version before that one.
