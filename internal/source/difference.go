@@ -99,10 +99,22 @@ func (s *resumableWatch) probed(t Type, gone bool) {
 // type: an API server sends them to the watches of the previous type, until it ends these.
 const overlapFor = 10 * time.Second
 
+// partAfter is how long after the beginning of another type a first list is used that lacks namespaces. It is less than overlapFor: the objects of
+// the others do not end.
+const partAfter = overlapFor - time.Second
+
 // overlaps reports whether objects of a namespace that could not be listed for content, the first list of t, may be of t: then all namespaces are
-// listed again, for overlapFor. A namespace that is forbidden is not awaited.
+// listed again, until partAfter. A namespace that is forbidden is not awaited.
 func (s *resumableWatch) overlaps(content *listed, t Type) bool {
-	return content.response.unavailable != nil && s.replaced(t) && time.Now().Before(t.Since.Add(overlapFor)) && len(s.known.keysNotListed(*content)) > 0
+	return content.response.unavailable != nil && s.replaced(t) && time.Now().Before(t.Since.Add(partAfter)) && len(s.known.keysNotListed(*content)) > 0
+}
+
+// listAgain sets the time of the next list after one of t that lacks the namespace of err. The others do not wait for longer than partAfter.
+func (s *resumableWatch) listAgain(t Type, err error) {
+	s.pace.failed(time.Now(), err)
+	s.pace.limit(t.Since.Add(partAfter))
+	until := s.pace.until
+	s.due.Store(&until)
 }
 
 // endPrevious is called when the first list of t must wait or has failed: it deletes the objects of the previous generation, and reports
@@ -135,7 +147,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 		s.putOff(&s.pace, nil) // the list is of another type, which is known or will be soon
 		return ctx.Err() == nil
 	case s.overlaps(&content, t):
-		s.putOff(&s.pace, content.response.unavailable)
+		s.listAgain(t, content.response.unavailable)
 		return ctx.Err() == nil
 	}
 	s.compareVersions(ctx, &content, t)

@@ -70,6 +70,13 @@ func (p *pace) forbidden(now time.Time, replaced <-chan struct{}) {
 	}
 }
 
+// limit ends the pause at latest then, also if the server has requested a longer one.
+func (p *pace) limit(latest time.Time) {
+	if p.until.After(latest) {
+		p.until, p.requested = latest, false
+	}
+}
+
 // shorten ends what forbidden has added.
 func (p *pace) shorten(now time.Time) {
 	p.until, p.replaced = p.shorter, nil

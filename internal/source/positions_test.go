@@ -158,7 +158,7 @@ func TestNamespaces_OneFailsSoonAfterTheTypeIsReplaced(t *testing.T) {
 		want  []string      // events
 	}{
 		"for a moment": {unavailable, 2 * time.Second, nil},
-		"for long":     {unavailable, 12 * time.Second, []string{"delete in-m", "delete in-n", "add in-m", "add in-n"}},
+		"for long":     {unavailable, 12 * time.Second, []string{"delete in-n", "add in-n"}},
 		"forbidden":    {errForbidden, 2 * time.Second, []string{"delete in-n", "add in-n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,6 +189,35 @@ func TestNamespaces_OneFailsSoonAfterTheTypeIsReplaced(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server requests a long pause of one namespace: the others do not wait for that, and their objects stay.
+func TestNamespaces_OneIsThrottledForLongAfterTheTypeIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, nil, nil, "m", "n")
+		for _, namespace := range []string{"m", "n"} {
+			create(t, s.cluster, namespace, "in-"+namespace, "red") // by the watches of the previous type
+		}
+		synctest.Wait()
+		events, lists := s.noteEvents(), len(s.cluster.Requests("list", widgets))
+		refuse(s.cluster, apierrors.NewTooManyRequests("later", 3600))
+		now, _ := s.available.Current()
+		now.Generation, now.Since = now.Generation+1, time.Now()
+		s.available.Set(now)
+		time.Sleep(10 * time.Second)
+		create(t, s.cluster, "m", "later", "red")
+		synctest.Wait()
+		if want := []string{"delete a", "delete b", "delete in-n", "add later"}; !slices.Equal(*events, want) {
+			t.Errorf("events = %q, want %q", *events, want)
+		}
+		s.checkKeys("at the end", "m/a", "m/b", "m/in-m", "m/later")
+		if got := len(s.cluster.Requests("list", widgets)) - lists; got > 5 {
+			t.Errorf("%d lists", got)
+		}
+		if due := s.source.State().Due; due.After(time.Now().Add(time.Minute)) {
+			t.Errorf("the next list is at %v", due)
+		}
+	})
 }
 
 // An empty cache of a namespace has no slots of a shard.

@@ -383,6 +383,8 @@ var ofSource = []table{
 		{"the version of a set is that of its last event", "known.reachedLocked", replace("k.smallestLocked(version)", "version")},
 		{"a namespace that hangs blocks the first list", "gate.listAll", drop("in.timeout = pageAfter")},
 		{"the first list of a set does not wait for a namespace that fails for a moment", "resumableWatch.overlaps", returns("false")},
+		{"all namespaces wait for as long as a server requests for one of them", "resumableWatch.listAgain", drop("s.pace.limit(t.Since.Add(partAfter))")},
+		{"all namespaces wait until their objects have ended", "resumableWatch.overlaps", replace("partAfter", "overlapFor")},
 		{"the first list of a set waits for a forbidden namespace", "merge", always("!apierrors.IsForbidden(err)")},
 		{"a queue does not limit the lists of a set", "gate.listAll", never("turn != nil")},
 		{"a set sends a request while its type is held", "child.ready", always("now.Serving == Served")},
