@@ -49,6 +49,9 @@ func TestRewind_AForbiddenComparisonDoesNotEndTheWatch(t *testing.T) {
 					small += 6
 					w.checkLists("after an outage", small, whole)
 				}
+				w.interrupt(nil, nil)
+				time.Sleep(time.Minute)
+				w.checkLists("after an outage in which lists work", small+1, whole)
 			})
 		})
 	}

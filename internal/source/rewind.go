@@ -25,7 +25,7 @@ import (
 //
 // An event or a bookmark below that version is only a suspicion: it may come from a server that is behind. It is dropped,
 // and a whole list, which is consistent, decides. If comparisons fail after an outage, the server may pass the version
-// before one succeeds. Then a later version shows nothing, and a whole list is compared by content.
+// before one succeeds. Then a later version shows nothing, and a whole list is compared by content when comparisons succeed again.
 
 const (
 	// quietFor is the time without events and bookmarks after which the version of a watch is compared with that of the
@@ -74,8 +74,10 @@ func (e *RewoundError) Error() string {
 type comparison struct {
 	// doubtful says that the server could not be reached, or has ended a watch early or not at all, and nothing has shown its version since.
 	doubtful bool
-	// late says that a comparison of this watch could not be made during the doubt: a later version does not end it.
-	late      bool
+	// late says that a comparison of this watch could not be made during the doubt: a later version does not end it. If passed is true, events
+	// have been passed on since, and the next watch begins at a later version: it is late, too.
+	late, passed bool
+
 	pause     time.Duration    // before the last comparison, if it and all since a version was shown have failed
 	forbidden time.Time        // the first of the last comparisons of this watch, which were all forbidden; zero: the last one was not
 	elsewhere bool             // events may be of earlier versions, or have been compared before
@@ -89,7 +91,7 @@ var atOnce = func() chan time.Time { c := make(chan time.Time); close(c); return
 // begin is called when stream was just opened.
 func (c *comparison) begin(stream *stream) {
 	c.elsewhere = stream.elsewhere || stream.isMerged // each child of a set has compared its events
-	c.doubtful, c.late = c.doubtful || stream.interrupted, false
+	c.doubtful, c.late = c.doubtful || stream.interrupted, c.passed
 	c.forbidden = time.Time{} // there may have been another outage
 	switch {
 	case stream.initial, stream.isMerged: // its version is that of the server; each namespace of a set has its own
@@ -117,7 +119,7 @@ func (c *comparison) stop() {
 // shown is called when the server has shown that it has the version of the watch: a comparison would show nothing.
 func (c *comparison) shown() {
 	c.stop()
-	c.doubtful, c.late, c.pause = false, false, 0
+	c.doubtful, c.late, c.passed, c.pause = false, false, false, 0
 }
 
 // again sets the time of the next comparison after one that could not be made. The server may pass the version before that one.
@@ -266,16 +268,16 @@ func (g *gate) recedes(event watch.Event, version string, elsewhere bool) bool {
 		g.known.isOrdered() && !g.cfg.Client.IsWatchListSemanticsUnSupported()
 }
 
-// suspect returns what event says against the server of a watch from version. If it says nothing, it ends the doubt of c. While comparisons are
-// forbidden, a list instead of the watch would be, too: the event is passed on, and the next comparison decides.
+// suspect returns what event says against the server of a watch from version. If it says nothing, it ends the doubt of c. While comparisons can't be
+// made, a list instead of the watch would fail, too: the event is passed on, and the next comparison decides.
 func (g *gate) suspect(event watch.Event, version string, c *comparison) suspicion {
 	switch {
 	case g.recedes(event, version, c.elsewhere):
 		return receded
 	case !c.late:
 		c.shown()
-	case event.Type != watch.Error && c.forbidden.IsZero():
-		return incomparable
+	case event.Type != watch.Error:
+		c.passed = true
 	}
 	return unsuspected
 }

@@ -94,27 +94,27 @@ func testPassedWhileComparisonsFail(t *testing.T, fault error) {
 				if got := w.version("new"); got != old {
 					t.Fatalf("version of the object = %s, want the same as in the lost history, %s", got, old)
 				}
-				want := []string{"delete lost red", "update a blue to a green", "add new red"}
+				var passed []string
 				if test.works {
 					w.cluster.Intercept(nil)
 				}
 				if test.event {
 					w.create("later")
-					want = append(want, "add later red")
+					passed = []string{"add later red"} // the watch goes on
 				}
+				w.expect("before a comparison succeeds", passed...)
 				if !test.works {
 					time.Sleep(3 * time.Second)
 					w.expect("while lists fail")
 					w.cluster.Intercept(nil)
-					time.Sleep(time.Minute)
 				}
-				w.expect("then", want...)
+				time.Sleep(time.Minute)
+				w.expect("then", "delete lost red", "update a blue to a green", "add new red")
 				w.checkRewinds(0)
 				w.create("next")
 				w.expect("next", "add next red")
-				time.Sleep(time.Minute) // the other namespace also has a comparison
 				_, whole := w.lists()
-				if test.namespaces == nil && (test.works || !test.event) && whole != 1 {
+				if test.namespaces == nil && whole != 1 {
 					t.Errorf("%d whole lists, want 1", whole)
 				}
 				time.Sleep(time.Hour)
@@ -194,19 +194,83 @@ func TestRewind_TheVersionIsPassedWhileTheTypeIsHeld(t *testing.T) {
 				client.then.Store(nil)
 				w.setColor("a", "green")
 				w.create("new")
-				want := []string{"delete lost red", "update a blue to a green", "add new red"}
+				var passed []string
 				if event {
 					w.create("later")
-					want = append(want, "add later red")
+					passed = []string{"add later red"} // the watch goes on
 				}
 				time.Sleep(3 * time.Second)
-				w.expect("while the type is held")
+				w.expect("while the type is held", passed...)
 				w.checkLists("while the type is held", small, whole)
 				set(w.available, source.Served)
 				time.Sleep(time.Minute)
-				w.expect("served", want...)
+				w.expect("served", "delete lost red", "update a blue to a green", "add new red")
 				w.checkRewinds(0)
 			})
 		})
+	}
+}
+
+// No list is possible after an outage for an hour, and watches are: the informer has all events.
+func TestRewind_TheWatchGoesOnWhileComparisonsFail(t *testing.T) {
+	for name, begin := range map[string]func(w *testInformer){
+		"throttled": func(w *testInformer) { w.interrupt(nil, comparisonFaults["throttled"]) },
+		"forbidden": func(w *testInformer) { w.interrupt(nil, errForbidden) },
+		"held": func(w *testInformer) {
+			w.interrupt(nil, comparisonFaults["throttled"])
+			set(w.available, source.Held)
+		},
+	} {
+		for scope, modify := range scopes {
+			t.Run(name+", "+scope, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newTestInformer(t, func(cfg *source.Config) { modify(cfg); endless(cfg) }, "a")
+					_, whole := w.lists()
+					begin(w)
+					w.create("b")
+					w.expect("at once", "add b red")
+					time.Sleep(time.Hour)
+					w.create("c")
+					w.expect("an hour later", "add c red")
+					if _, now := w.lists(); now != whole {
+						t.Errorf("%d whole lists", now-whole)
+					}
+					w.cluster.Intercept(nil)
+					set(w.available, source.Served)
+					time.Sleep(time.Minute)
+					w.create("d")
+					w.expect("then", "add d red")
+				})
+			})
+		}
+	}
+}
+
+// Events have come while comparisons failed, and the next watch begins after them: its version says nothing.
+func TestRewind_ANextWatchAfterEventsIsLateToo(t *testing.T) {
+	for name, fault := range map[string]error{"throttled": comparisonFaults["throttled"], "forbidden": errForbidden} {
+		for scope, modify := range scopes {
+			t.Run(name+", "+scope, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newTestInformer(t, func(cfg *source.Config) { modify(cfg); endless(cfg) }, "a", "same")
+					backup := w.cluster.Backup()
+					w.create("lost")
+					w.expect("before", "add lost red")
+					w.interrupt(backup, fault)
+					w.create("new", "later")
+					w.expect("while lists fail", "add later red")
+					w.cluster.CloseWatches(widgets)
+					w.cluster.Intercept(nil)
+					time.Sleep(time.Minute)
+					w.expect("then", "delete lost red", "add new red")
+					_, whole := w.lists()
+					w.interrupt(nil, nil)
+					time.Sleep(time.Hour)
+					if _, now := w.lists(); now != whole {
+						t.Errorf("%d more whole lists after another outage, want none", now-whole)
+					}
+				})
+			})
+		}
 	}
 }
