@@ -19,7 +19,7 @@ const (
 )
 
 // pace is the back-off of failed requests: 0.25, 0.5, 1 … 30 s, with 20 % jitter, and not less
-// than the pause that the server requests. Only one goroutine uses it.
+// than the pause that the server requests, unless limit ends it. Only one goroutine uses it.
 //
 // Only Retry and another generation of the type end a pause early. Another set of namespaces ends what
 // forbidden has added. Other changes of a type may be reverted at once, and repeat.

@@ -264,19 +264,19 @@ func (c *child) rewind(ctx context.Context, err *RewoundError) {
 // is a set of namespaces, and that says something about the server. The objects of client-go's fake clients have any versions.
 func (g *gate) recedes(event watch.Event, version string, elsewhere bool) bool {
 	obj, err := meta.Accessor(event.Object)
-	return err == nil && !elsewhere && event.Type != watch.Error && before(obj.GetResourceVersion(), version) &&
+	return err == nil && !elsewhere && before(obj.GetResourceVersion(), version) &&
 		g.known.isOrdered() && !g.cfg.Client.IsWatchListSemanticsUnSupported()
 }
 
-// suspect returns what event says against the server of a watch from version. If it says nothing, it ends the doubt of c. While comparisons can't be
-// made, a list instead of the watch would fail, too: the event is passed on, and the next comparison decides.
+// suspect returns what event, which is no error, says against the server of a watch from version. If it says nothing, it ends the doubt of c. While
+// comparisons can't be made, a list instead of the watch would fail, too: the event is passed on, and the next comparison decides.
 func (g *gate) suspect(event watch.Event, version string, c *comparison) suspicion {
 	switch {
 	case g.recedes(event, version, c.elsewhere):
 		return receded
 	case !c.late:
 		c.shown()
-	case event.Type != watch.Error:
+	default:
 		c.passed = true
 	}
 	return unsuspected
