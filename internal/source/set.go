@@ -600,7 +600,7 @@ func (c *child) watch(ctx context.Context) error {
 		return nil
 	}
 	lasted := time.Since(opened)
-	c.comparison.doubtful = c.comparison.doubtful || broken == nil && stream.isDoubtful(lasted)
+	c.comparison.doubtful = c.comparison.doubtful || ctx.Err() == nil && broken == nil && stream.isDoubtful(lasted)
 	if lasted >= resetAfter {
 		c.pace.reset()
 	}

@@ -274,3 +274,15 @@ func TestRewind_ANextWatchAfterEventsIsLateToo(t *testing.T) {
 		}
 	}
 }
+
+// The watch of a set ends when discovery no longer lists the type. That is no outage.
+func TestRewind_AWatchThatTheSourceEndsIsNotCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, nil, nil, "m", "n")
+		time.Sleep(time.Minute)
+		small, whole := s.lists()
+		set(s.available, source.Missing)
+		time.Sleep(time.Minute)
+		s.checkLists("after the type was missing", small+1, whole) // a probe
+	})
+}
