@@ -281,14 +281,14 @@ func (k *known) distrust(content listed) {
 // give sends the objects that the reflector does not have, or has in another state or, if rewritten is true, in another API
 // version. They move from arrivals, which may be nil, to the cache.
 func (s *resumableWatch) give(content listed, rewritten bool, arrivals []*arrivals) bool {
-	if rewritten || content.suspicion.needsContent() {
+	if rewritten || content.needsContent() {
 		s.known.distrust(content)
 	}
 	for _, key := range content.byVersion() {
 		item := content.items[key]
 		event := watch.Event{Type: watch.Added, Object: item.object}
 		if id, there := s.known.get(key); there {
-			if !rewritten && item.equals(id) && id.isKnownState() && (!content.suspicion.needsContent() || s.isStored(key, item)) {
+			if !rewritten && item.equals(id) && id.isKnownState() && (!content.needsContent() || s.isStored(key, item)) {
 				continue
 			}
 			event.Type = watch.Modified

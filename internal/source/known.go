@@ -106,8 +106,12 @@ type listed struct {
 	positions map[string]position
 	response  *response      // nil if it is not known
 	suspicion suspicion      // that before the list
+	doubted   bool           // the list replaces a comparison after an outage, and the server may have passed the version before it
 	view      *sharding.View // that of response
 }
+
+// needsContent reports whether objects may have other states with equal versions: the list is compared by content.
+func (l *listed) needsContent() bool { return l.doubted || l.suspicion >= incomparable }
 
 // list returns the list of transformed objects for the reflector.
 func (l listed) list() runtime.Object {

@@ -216,6 +216,20 @@ func TestRewind_AServerWithoutOrderDoesNotCostAListForEachEvent(t *testing.T) {
 	}
 }
 
+// Also if the watches have a timeout, so that one which ends early is doubtful: the lists that follow are compared by content.
+func TestRewind_AServerWithoutOrderMayEndWatchesEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, server := newInjected(t, false, func(cfg *source.Config) { cfg.Tweak = nil }, "a", "b", "c", "d", "e")
+		w.expect("first")
+		for i := range 5 {
+			server.events <- eventOf(watch.Added, fmt.Sprint("n", i), "4")
+			time.Sleep(time.Minute)
+		}
+		w.expect("then", "add n3 ", "add n4 ")
+		w.checkLists("in all", 0, 3)
+	})
+}
+
 // Events below the version count for one generation.
 func TestRewind_AnotherGenerationBeginsWithoutDisorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

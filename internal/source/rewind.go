@@ -55,9 +55,6 @@ const (
 	rewound
 )
 
-// needsContent reports whether objects may have other states with equal versions: a list is compared by content.
-func (s suspicion) needsContent() bool { return s >= incomparable }
-
 // RewoundError is the failure of a source whose server has gone back to earlier versions. It lasts until a list has
 // replaced the objects.
 type RewoundError struct {
@@ -220,6 +217,7 @@ func (s *resumableWatch) compareVersions(ctx context.Context, content *listed, t
 		s.awaitStore(ctx, content)
 		return
 	}
+	content.doubted = s.comparison.doubtful
 	if content.suspicion = s.known.suspicionFor(content); content.suspicion != unsuspected {
 		s.known.suspect(content.suspicion)
 	}
@@ -321,7 +319,7 @@ func (s *resumableWatch) unpacked(obj any) any {
 // awaitStore waits for a limited time until the store has the objects of content that the reflector has in the same state, if they are compared
 // by content.
 func (s *resumableWatch) awaitStore(ctx context.Context, content *listed) {
-	if !content.suspicion.needsContent() {
+	if !content.needsContent() {
 		return
 	}
 	var keys []string

@@ -553,7 +553,7 @@ func (c *child) list(ctx context.Context) (err error) {
 	if c.suspicion < rewound && before(version, c.version) {
 		c.rewind(ctx, &RewoundError{Had: c.version, Has: version})
 	}
-	if err := c.give(ctx, &part{namespace: c.namespace, list: r, suspicion: c.suspicion}); err != nil {
+	if err := c.give(ctx, &part{namespace: c.namespace, list: r, suspicion: c.suspicion, doubted: c.comparison.doubtful}); err != nil {
 		c.requests.failed(ctx, VerbList, err)
 		return err
 	}
@@ -667,6 +667,7 @@ type part struct {
 	removed   bool
 	gone      bool      // it was removed because the server does not have it any more; list, if any, is of another one with its name
 	suspicion suspicion // that of the child, before the list
+	doubted   bool      // by the child, as that of listed
 	do        func() error
 	version   string
 	passed    chan error // receives the result for a list, a removal or a function; it has room for it
@@ -717,7 +718,7 @@ func (s *resumableWatch) passPart(ctx context.Context, p *part) bool {
 
 // passNamespace passes on the part p, which is about a whole namespace.
 func (s *resumableWatch) passNamespace(ctx context.Context, p *part, content listed, t Type) bool {
-	content.suspicion = p.suspicion
+	content.suspicion, content.doubted = p.suspicion, p.doubted
 	s.awaitStore(ctx, &content)
 	keys := s.known.keysIn(p.namespace)
 	missing, left := s.missingIn(content, t, keys), map[string]bool{}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
 
@@ -269,6 +270,45 @@ func TestRewind_ANextWatchAfterEventsIsLateToo(t *testing.T) {
 					if _, now := w.lists(); now != whole {
 						t.Errorf("%d more whole lists after another outage, want none", now-whole)
 					}
+				})
+			})
+		}
+	}
+}
+
+// The server is restored during an outage, and passes the version of the informer before the next request succeeds, which is a list. Objects with
+// equal versions have other states.
+func TestRewind_AListAfterAnOutageIsComparedByContent(t *testing.T) {
+	expired := apierrors.NewResourceExpired("too old")
+	for name, test := range map[string]struct{ list, watch error }{
+		"the watch has expired":       {nil, expired},
+		"lists fail after the outage": {comparisonFaults["throttled"], expired},
+	} {
+		for scope, modify := range scopes {
+			t.Run(name+", "+scope, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newTestInformer(t, modify, "a", "same")
+					backup := w.cluster.Backup()
+					w.setColor("a", "blue")
+					w.expect("before", "update a red to a blue")
+					down := errors.New("connection refused")
+					respond := func(list, watch error) {
+						w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+							return map[string]error{"list": list, "watch": watch}[req.Verb]
+						})
+					}
+					time.Sleep(time.Minute)
+					respond(down, down)
+					w.cluster.Restore(backup)
+					time.Sleep(10 * time.Second)
+					w.setColor("a", "green") // with the version of the lost state
+					w.create("new")
+					respond(test.list, test.watch)
+					w.source.Retry()
+					time.Sleep(10 * time.Second)
+					w.cluster.Intercept(nil)
+					time.Sleep(time.Minute)
+					w.expect("then", "update a blue to a green", "add new red")
 				})
 			})
 		}
