@@ -92,6 +92,8 @@ func (r *Resolver) confirm(ctx context.Context, q question, c *snapshot, refusal
 	version, err := r.requestVersion(ctx, gvr)
 	res, listed := listedAs(version, gvr)
 	switch {
+	case listed && r.isOutdated(res, c):
+		return Resource{}, inconclusive(q.ref, errDeletedCRD, gvr.GroupVersion())
 	case listed: // also beside invalid entries
 		return res, nil
 	case err != nil && !apierrors.IsNotFound(err):
@@ -101,6 +103,21 @@ func (r *Resolver) confirm(ctx context.Context, q question, c *snapshot, refusal
 	}
 	r.deny(c, q, refusal)
 	return Resource{}, refusal
+}
+
+// errDeletedCRD is the error for a group version whose document is older than the deletion of a CRD.
+var errDeletedCRD = errors.New("the group version still lists the resource of a CustomResourceDefinition that was deleted; try again")
+
+// isOutdated reports whether res, which a document lists, is of a CRD whose deletion the run has noticed. C is the last snapshot.
+func (r *Resolver) isOutdated(res Resource, c *snapshot) bool {
+	l := r.liveRun()
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	state := l.knowledge.crd(res.GVR.GroupResource())
+	return state != nil && state.gone != nil && !l.knowledge.believes(res, l.knowledge.backing(res.GVR.GroupVersion()), c.group(res.GVR.Group))
 }
 
 // answerFromServer returns the resource of q without a run: with requests only.

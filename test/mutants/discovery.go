@@ -29,6 +29,8 @@ var ofDiscovery = []table{
 		{"the error of a GVR describes the forms of references", "RefError.Error", never("e.parts")},
 		{"only what serves the preferred version counts", "typeState.changes", always("s.sameServers(now)")},
 		{"an answer trusts documents that are older than a CRD", "Resolver.answer", always("!r.readChanged(ctx, q, c)")},
+		{"a group version that lists the type of a deleted CRD is up to date", "Resolver.confirm", never("r.isOutdated(res, c)")},
+		{"the group version of another server is out of date", "Resolver.isOutdated", always("!l.knowledge.believes(res, l.knowledge.backing(res.GVR.GroupVersion()), c.group(res.GVR.Group))")},
 		{"the mapper trusts documents that are older than a CRD", "tryMapped", always("!r.readChanged(ctx, q, known)")},
 		{"a stale version describes a recreated CRD", "knowledge.describes", replace("!k.listsStale(groupResourceOf(state.meta.Name))", "true")},
 		{"a version with an invalid entry is stale", "knowledge.listsStale", always("!errors.Is(v.err, errMalformed)")},
