@@ -326,3 +326,43 @@ func TestRewind_AWatchThatTheSourceEndsIsNotCompared(t *testing.T) {
 		s.checkLists("after the type was missing", small+1, whole) // a probe
 	})
 }
+
+// In a set of namespaces, the failure is that of the namespace, until a list has replaced its objects.
+func TestRewind_IsTheFailureOfANamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTestInformer(t, func(cfg *source.Config) {
+			endless(cfg)
+			cfg.Namespaces = source.NewNamespaces("ns", "other")
+		}, "a")
+		backup := w.cluster.Backup()
+		w.setColor("a", "blue")
+		w.expect("before", "update a red to a blue")
+		create(t, w.cluster, "other", "x", "red")
+		w.expect("before", "add x red")
+		listed := make(chan struct{})
+		time.Sleep(time.Minute)
+		w.cluster.Intercept(failing("watch", errors.New("connection refused"), 0))
+		w.cluster.Restore(backup)
+		synctest.Wait()
+		w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Verb == "list" && req.Options.Limit != 1 && req.Namespace == "ns" {
+				<-listed
+			}
+			return nil
+		})
+		w.source.Retry()
+		w.expect("before ns is listed", "delete x red")
+		for _, n := range w.source.Namespaces() {
+			if _, is := errors.AsType[*source.RewoundError](n.Failure.Err); is != (n.Name == "ns") {
+				t.Errorf("namespace %s: %v", n.Name, n.Failure.Err)
+			}
+		}
+		close(listed)
+		w.expect("then", "update a blue to a red")
+		for _, n := range w.source.Namespaces() {
+			if n.Failure.Err != nil {
+				t.Errorf("namespace %s fails: %v", n.Name, n.Failure.Err)
+			}
+		}
+	})
+}
