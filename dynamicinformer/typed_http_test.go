@@ -81,9 +81,10 @@ func TestAcquireTyped_BuiltInTypeInANamespace(t *testing.T) {
 func TestAcquireTyped_ResponseThatIsNoList(t *testing.T) {
 	for body, message := range map[string]string{
 		widgetJSON("a", 2, `{}`): "the server sent a Widget",
-		`{}`:                     "the server sent an object without kind and items",
+		`{}`:                     "the server sent an object without a kind, and without items or a resourceVersion",
+		`{"items":[{}]}`:         "the server sent an object without a kind, and without items or a resourceVersion",
 	} {
-		t.Run(message, func(t *testing.T) {
+		t.Run(body, func(t *testing.T) {
 			l := acquireFrom[*typedWidget](t, stubserver.New(t), widgets, stubserver.JSON(body), stubserver.Hang("\n"))
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()

@@ -185,8 +185,8 @@ func (of decoder[T]) list(data []byte) (*internalversion.List, error) {
 	}
 	kind, isList := strings.CutSuffix(response.Kind, "List")
 	switch {
-	case response.Kind == "" && response.Items == nil: // for example {}, which would empty the cache
-		return nil, fmt.Errorf("%w: the server sent an object without kind and items", source.ErrNotAList)
+	case response.Kind == "" && (response.Items == nil || response.ResourceVersion == ""): // for example {}, which would empty the cache
+		return nil, fmt.Errorf("%w: the server sent an object without a kind, and without items or a resourceVersion", source.ErrNotAList)
 	case response.Kind != "" && !isList:
 		return nil, fmt.Errorf("%w: the server sent a %s", source.ErrNotAList, errtext.Cut(response.Kind))
 	}

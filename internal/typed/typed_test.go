@@ -1,6 +1,8 @@
 package typed
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -49,6 +51,34 @@ type widget struct {
 }
 
 func (w *widget) DeepCopyObject() runtime.Object { panic("not called") }
+
+// A response without a kind may be of any program. As a list, it would replace the cache.
+func TestNew_AListNeedsAKindOrAVersion(t *testing.T) {
+	s := stubserver.New(t)
+	typed, _, err := New(NewServer(s.RESTConfig(), s.Client(), nil), gotype.Of[*widget]{}, wire.Shared)
+	_, metadata := metadataClients(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range []string{`{}`, `{"apiVersion":"v1"}`, `{"metadata":{"name":"a"}}`, stubserver.SimilarWidget(1)} {
+		for form, isList := range map[string]bool{
+			`{"items":[%s]}`:                                    false,
+			`{"apiVersion":"v1","items":[%s]}`:                  false,
+			`{"metadata":{},"items":[%s]}`:                      false,
+			`{"kind":"WidgetList","items":[%s]}`:                true,
+			`{"metadata":{"resourceVersion":"9"},"items":[%s]}`: true,
+		} {
+			body := fmt.Sprintf(form, item)
+			for name, client := range map[string]source.Client{"typed": typed, "metadata": metadata} {
+				s.Prepare(stubserver.JSON(body))
+				list, err := client.List(t.Context(), widgets, "", metav1.ListOptions{})
+				if errors.Is(err, source.ErrNotAList) == isList || (err == nil) != isList {
+					t.Errorf("%s: %s: %v, %v", name, body, list, err)
+				}
+			}
+		}
+	}
+}
 
 // Ordinary responses are decoded in one pass, all others by util/json. The results are equal.
 func TestNew_DecodesAsUtilJSON(t *testing.T) {
