@@ -196,14 +196,15 @@ func bodiesIn(status *metav1.Status) (bodies []string) {
 	return bodies
 }
 
-// mayHaveObject matches a text that may have an object, or a part of one, in JSON or YAML. It also matches pages
+// mayHaveSecret matches a text that may have an object, or a part of one, in JSON or YAML, or the credentials of a request. It also matches pages
 // with style sheets.
-var mayHaveObject = regexp.MustCompile(`(?m)\{|^\s*\[|^[\s-]*["']?(apiVersion|kind|metadata|spec|status|data|stringData|items)["']?\s*:`)
+var mayHaveSecret = regexp.MustCompile(`(?m)\{|^\s*\[|^[\s-]*["']?(apiVersion|kind|metadata|spec|status|data|stringData|items)["']?\s*:` +
+	`|(?i:(authorization|cookie)\s*[:=]|\bbearer\s+[\w.~+/=-]{16})`)
 
-// isBody reports whether cause has a body that may have an object. A sentence or HTML page of a proxy
+// isBody reports whether cause has a body that may have an object or credentials. A sentence or HTML page of a proxy
 // does not have one, and is useful to display. Neither does a sentence of client-go without the body that apimachinery has added.
 func isBody(cause *metav1.StatusCause) bool {
-	return cause.Type == metav1.CauseTypeUnexpectedServerResponse && mayHaveObject.MatchString(Text(cause.Message))
+	return cause.Type == metav1.CauseTypeUnexpectedServerResponse && mayHaveSecret.MatchString(Text(cause.Message))
 }
 
 // hide returns text without body, in quotes or without quotes.

@@ -16,13 +16,14 @@ import (
 // have it.
 const secret = "cGxhbnRlZCBzZWNyZXQ="
 
-// leaking are responses that have the secret: errors of an API server that are no Status, and a list without a kind.
+// leaking are responses that have the secret: errors that are no Status, such as one of a proxy with the request, and a list without a kind.
 var leaking = []faultproxy.Fault{
 	body(http.StatusInternalServerError, "text/plain", `{"apiVersion":"v1","kind":"Secret","data":{"password":"`+secret+`"}}`),
 	body(http.StatusBadGateway, "application/yaml", "kind: Secret\ndata:\n  password: "+secret+"\n"),
 	body(http.StatusInternalServerError, "text/plain", `upstream error: {"kind":"Secret","data":{"password":"`+secret+`"}}`),
 	body(http.StatusBadGateway, "text/html", `<html><pre>{"kind":"Secret","data":{"password":"`+secret+`"}}</pre></html>`),
 	body(http.StatusServiceUnavailable, "text/plain", "data:\n  password: "+secret+"\n"),
+	body(http.StatusBadGateway, "text/plain", "GET / HTTP/1.1\r\nAuthorization: Bearer "+secret+"\r\n"),
 	body(http.StatusOK, "application/json", `{"apiVersion":"v1","items":[{"apiVersion":"v1","data":{"password":"`+secret+`"}}]}`),
 }
 
