@@ -440,7 +440,7 @@ func (*mine) Settle()                            {}
 
 func runMine(ctx context.Context, t *testing.T, server *embedded.Server, seeds uint64) {
 	t.Helper()
-	for seed := range seeds {
+	for seed := range seeds { // such as uint64(5)
 		cfg := churn.Config{Servers: []*rest.Config{server.Config()}, Subject: start, Patience: 2 * time.Minute}
 		result, err := churn.Run(ctx, cfg, churn.Generate(seed, mirror.Profile()))
 		if err != nil || result.Failed() {
