@@ -12,7 +12,8 @@ import (
 // [ServerLag] makes it so.
 const listed = 3 * time.Second
 
-// Expected are the objects of a view that a cache must have which is filled after a time, and that stay. [World.Expect] returns them.
+// Expected are the objects of a view that a cache must have if it is filled after the call of [World.Expect], which returns them. They exist until a
+// write changes them.
 type Expected struct {
 	view        View
 	at          time.Time

@@ -10,8 +10,8 @@ import (
 
 // Profile is what a generator of scripts may use.
 type Profile struct {
-	// Length is the least number of operations, unless Without leaves none out of which a script can be made. Zero is 120. Scenarios are added
-	// whole, and settle is the last operation, so that a script may have more.
+	// Length is the minimum number of operations. Zero is 120. Scenarios are added whole, and settle is the last operation, so that a script may have
+	// more. It is shorter if Without leaves out all operations.
 	Length int
 	// Types is the number of types. Zero is 2.
 	Types int

@@ -107,8 +107,8 @@ func (r *Recorder) record(e Event) {
 }
 
 // Removed records that the handler was removed: calls after that are violations. Running is the number of calls that may have begun
-// before, and are recorded within two seconds: 1 if a call may be in progress, and 0 after the informer has ended. While a call that was recorded is in
-// progress, there is no other, and Removed takes 0. A second call of Removed has an effect only with a smaller number.
+// before, and are recorded within two seconds: 1 if a call may be in progress, and 0 after the informer has ended. If Removed is called
+// in a call of the handler, running is 0. A second call of Removed has an effect only with a smaller number.
 func (r *Recorder) Removed(running int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

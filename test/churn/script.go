@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Op is one operation of a script. Its text is one line, such as
@@ -180,8 +181,8 @@ func (s Script) String() string {
 }
 
 // Parse reads a script: an operation per line. Empty lines and lines that begin with # are
-// comments. The error names the line. Parse checks verbs, parameters and the number of arguments; an argument that names nothing, such as
-// a type t9, has no effect.
+// comments. The error names the line. Parse checks verbs, parameters, the number of arguments, and the duration of a pause. It does not check
+// names: other types and namespaces than those of this package are created too.
 func Parse(text string) (Script, error) {
 	var s Script
 	for i, line := range strings.Split(text, "\n") {
@@ -226,5 +227,20 @@ func ParseOp(line string) (Op, error) {
 	if len(op.Args) != len(usage.Args) {
 		return Op{}, fmt.Errorf("churn: %q: %s has the arguments %v", line, op.Verb, usage.Args)
 	}
+	if err := op.complete(); err != nil {
+		return Op{}, fmt.Errorf("churn: %q: %w", line, err)
+	}
 	return op, nil
+}
+
+// complete returns an error for a pause without a duration, and for a fault without a kind.
+func (op Op) complete() error {
+	if op.Verb == Pause {
+		_, err := time.ParseDuration(op.Arg("duration"))
+		return err
+	}
+	if op.Verb == Fault && op.With["kind"] == "" {
+		return fmt.Errorf("the parameter kind is missing; the kinds are %v", kindsOfFaults())
+	}
+	return nil
 }

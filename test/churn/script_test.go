@@ -25,7 +25,7 @@ func TestParse_IgnoresCommentsAndNamesTheLine(t *testing.T) {
 	if want := "create t1 a/x color=red\n"; err != nil || script.String() != want {
 		t.Errorf("got %q, %v", script, err)
 	}
-	for _, text := range []string{"dance t1", "create t1", "create t1 a/x b/y", "create t1 a/x size=3", "create color=red t1 a/x"} {
+	for _, text := range []string{"dance t1", "create t1", "create t1 a/x b/y", "create t1 a/x size=3", "create color=red t1 a/x", "pause 3", "fault f t1"} {
 		if _, err := churn.Parse("settle\n" + text); err == nil || !strings.Contains(err.Error(), "line 2") {
 			t.Errorf("%q: %v", text, err)
 		}
