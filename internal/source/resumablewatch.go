@@ -153,7 +153,7 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 		}
 	}
 	lasted := time.Since(opened)
-	s.comparison.doubtful = s.comparison.doubtful || p.broken == nil && stream.isDoubtful(lasted)
+	s.comparison.ended(p.broken == nil && stream.isDoubtful(lasted))
 	return s.closed(ctx, p, lasted)
 }
 

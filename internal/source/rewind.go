@@ -71,8 +71,8 @@ func (e *RewoundError) Error() string {
 type comparison struct {
 	// doubtful says that the server could not be reached, or has ended a watch early or not at all, and nothing has shown its version since.
 	doubtful bool
-	// late says that a comparison of this watch could not be made during the doubt: a later version does not end it. If passed is true, events
-	// have been passed on since, and the next watch begins at a later version: it is late, too.
+	// late says that a comparison of this watch could not be made during the doubt: a later version does not end it. If the source ends the
+	// watch, or passed is true, the next watch is late, too: events have been passed on since, and it begins at a later version.
 	late, passed bool
 
 	pause     time.Duration    // before the last comparison, if it and all since a version was shown have failed
@@ -88,7 +88,7 @@ var atOnce = func() chan time.Time { c := make(chan time.Time); close(c); return
 // begin is called when stream was just opened.
 func (c *comparison) begin(stream *stream) {
 	c.elsewhere = stream.elsewhere || stream.isMerged // each child of a set has compared its events
-	c.doubtful, c.late = c.doubtful || stream.interrupted, c.passed
+	c.doubtful = c.doubtful || stream.interrupted
 	c.forbidden = time.Time{} // there may have been another outage
 	switch {
 	case stream.initial, stream.isMerged: // its version is that of the server; each namespace of a set has its own
@@ -103,6 +103,11 @@ func (c *comparison) begin(stream *stream) {
 func (c *comparison) after(pause time.Duration, jitter float64) {
 	c.timer = time.NewTimer(wait.Jitter(pause, jitter))
 	c.due = c.timer.C
+}
+
+// ended is called when the server has ended the watch. Doubtful says that its end was early, or did not arrive.
+func (c *comparison) ended(doubtful bool) {
+	c.doubtful, c.late = c.doubtful || doubtful, c.late && c.passed
 }
 
 // stop is called when the watch has ended.

@@ -600,7 +600,9 @@ func (c *child) watch(ctx context.Context) error {
 		return nil
 	}
 	lasted := time.Since(opened)
-	c.comparison.doubtful = c.comparison.doubtful || ctx.Err() == nil && broken == nil && stream.isDoubtful(lasted)
+	if ctx.Err() == nil { // otherwise the source has ended the watch
+		c.comparison.ended(broken == nil && stream.isDoubtful(lasted))
+	}
 	if lasted >= resetAfter {
 		c.pace.reset()
 	}

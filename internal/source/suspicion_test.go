@@ -15,6 +15,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/sharding"
 )
 
 // The restore also makes discovery believe that the type was replaced. Objects of both generations may differ with equal versions.
@@ -266,10 +267,53 @@ func TestRewind_ANextWatchAfterEventsIsLateToo(t *testing.T) {
 					w.expect("then", "delete lost red", "add new red")
 					_, whole := w.lists()
 					w.interrupt(nil, nil)
+					w.interrupt(nil, fault)
+					w.cluster.CloseWatches(widgets)
+					w.cluster.Intercept(nil)
 					time.Sleep(time.Hour)
 					if _, now := w.lists(); now != whole {
-						t.Errorf("%d more whole lists after another outage, want none", now-whole)
+						t.Errorf("%d more whole lists after other outages, want none", now-whole)
 					}
+				})
+			})
+		}
+	}
+}
+
+// The source replaces the watch while comparisons fail. That is no other outage, but the server may have passed the version of the next watch.
+func TestRewind_AWatchThatTheSourceReplacesIsLateToo(t *testing.T) {
+	for name, replace := range map[string]func(w *testInformer, shard *testShard){
+		"the shard loses slots": func(w *testInformer, shard *testShard) {
+			slots := part(0, 1)
+			for i := range sharding.SlotCount {
+				if one := part(i, sharding.SlotCount); len(w.in(one)) == 0 {
+					slots = slots.Minus(one)
+				}
+			}
+			shard.set(slots)
+		},
+		"the type is missing for a moment": func(w *testInformer, _ *testShard) {
+			set(w.available, source.Missing)
+			synctest.Wait()
+			set(w.available, source.Served)
+		},
+	} {
+		for scope, modify := range scopes {
+			t.Run(name+", "+scope, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					shard := newTestShard(part(0, 1))
+					w := newTestInformer(t, func(cfg *source.Config) { modify(cfg); cfg.Shard = shard }, "a", "same")
+					backup := w.cluster.Backup()
+					w.create("lost")
+					w.expect("before", "add lost red")
+					w.interrupt(backup, comparisonFaults["throttled"])
+					w.create("new") // with the version of the watch
+					w.expect("while lists fail")
+					w.cluster.Intercept(nil)
+					replace(w, shard)
+					time.Sleep(time.Minute)
+					w.expect("then", "delete lost red", "add new red")
+					w.checkRewinds(0)
 				})
 			})
 		}
