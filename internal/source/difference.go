@@ -260,11 +260,14 @@ func (k *known) keysNotListed(content listed) map[string]bool {
 	return found
 }
 
-// distrust forgets the states of the objects that stay although content does not have them: those of namespaces that could not be listed, and
-// those that are left out. They may be in another API version, or of a server that has gone back: the next list that has them sends them again,
-// also with equal versions.
-func (k *known) distrust(content listed) {
-	keys := k.keysNotListed(content)
+// distrust forgets the states of the objects that stay although content does not have them: those that are left out and, if rewritten is true,
+// those of namespaces that could not be listed. They may be in another API version, or of a server that has gone back: the next list that has
+// them sends them again, also with equal versions. Otherwise the next list of such a namespace is compared by content.
+func (k *known) distrust(content listed, rewritten bool) {
+	keys := map[string]bool{}
+	if rewritten {
+		keys = k.keysNotListed(content)
+	}
 	for own := range content.rejected.objects {
 		keys[k.keyOf(own)] = true
 	}
@@ -282,7 +285,7 @@ func (k *known) distrust(content listed) {
 // version. They move from arrivals, which may be nil, to the cache.
 func (s *resumableWatch) give(content listed, rewritten bool, arrivals []*arrivals) bool {
 	if rewritten || content.needsContent() {
-		s.known.distrust(content)
+		s.known.distrust(content, rewritten)
 	}
 	for _, key := range content.byVersion() {
 		item := content.items[key]

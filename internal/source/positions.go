@@ -49,13 +49,29 @@ func (k *known) locate(positions map[string]position, kept bool) {
 		positions[name] = now
 	}
 	k.positions, k.everywhere, k.covered = positions, positions == nil, nil
-	for name, state := range k.children {
-		if at, is := positions[name]; !is {
-			delete(k.children, name)
-		} else if !at.kept {
+	maps.DeleteFunc(k.children, func(name string, _ *childState) bool { _, is := positions[name]; return !is })
+	for name, at := range positions {
+		if state := k.children[name]; state != nil && !at.kept {
 			k.children[name] = state.afterList()
 		}
+		if at.kept || !at.listed {
+			k.doubtLocked(name)
+		}
 	}
+}
+
+// doubtLocked records that the version of the namespace with that name is not known any more: its next list is compared by content. The caller
+// holds mu.
+func (k *known) doubtLocked(name string) {
+	doubtful := childState{listed: true}
+	if state := k.children[name]; state != nil {
+		doubtful = *state
+	}
+	doubtful.comparison.doubtful = true
+	if k.children == nil {
+		k.children = map[string]*childState{}
+	}
+	k.children[name] = &doubtful
 }
 
 // beginChild returns the version and the state with which a child of namespace begins, and where it saves its state. Earlier children, which
@@ -91,17 +107,17 @@ func (k *known) retainChildren(names map[string]bool) {
 }
 
 // suspicionFor returns the suspicion before content: the strongest of those of the children in the namespaces that content has lists of, and
-// that of the source.
-func (k *known) suspicionFor(content *listed) suspicion {
+// that of the source. Doubted says that one of these children doubts the version of the server.
+func (k *known) suspicionFor(content *listed) (strongest suspicion, doubted bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	strongest := k.suspicion
+	strongest = k.suspicion
 	for name, at := range content.positions {
 		if state := k.children[name]; at.listed && state != nil {
-			strongest = max(strongest, state.suspicion)
+			strongest, doubted = max(strongest, state.suspicion), doubted || state.comparison.doubtful
 		}
 	}
-	return strongest
+	return strongest, doubted
 }
 
 // afterList returns the state of a child when the reflector has got another list of its namespace than that of the child. A pause goes on.

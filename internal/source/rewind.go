@@ -222,9 +222,10 @@ func (s *resumableWatch) compareVersions(ctx context.Context, content *listed, t
 		s.awaitStore(ctx, content)
 		return
 	}
-	content.doubted = s.comparison.doubtful
-	if content.suspicion = s.known.suspicionFor(content); content.suspicion != unsuspected {
-		s.known.suspect(content.suspicion)
+	against, doubted := s.known.suspicionFor(content)
+	content.suspicion, content.doubted = against, doubted || s.comparison.doubtful
+	if against != unsuspected {
+		s.known.suspect(against)
 	}
 	has := content.version
 	for namespace, at := range content.positions {

@@ -359,6 +359,56 @@ func TestRewind_AListAfterAnOutageIsComparedByContent(t *testing.T) {
 	}
 }
 
+// A list of a set replaces lists or watches of its namespaces. The server is restored before, and passes the versions of the namespaces. That it may
+// have gone back is known only of one of them, or the version of that one is not known any more. An object has another state with an equal version.
+func TestRewind_AListOfASetIsComparedByContent(t *testing.T) {
+	down, unwatchable := errors.New("connection refused"), apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch")
+	for name, test := range map[string]struct {
+		modify   func(*source.Config)
+		at, then map[string]error // responses at the restore and after it, by verb and namespace
+	}{
+		"a poll has left out the namespace": {func(cfg *source.Config) {
+			cfg.Polling = time.Minute
+			now, _ := cfg.Availability.Current()
+			now.Unwatchable = true
+			cfg.Availability.Set(now)
+		}, map[string]error{"list ns": down}, nil},
+		"a list after a fall-back has left out the namespace": {func(cfg *source.Config) {
+			cfg.Namespaces.Allowed(true)
+		}, map[string]error{"watch ": apierrors.NewResourceExpired("too old"), "list ": errForbidden, "list ns": down}, nil},
+		"the watch of the namespace has failed": {func(cfg *source.Config) {
+			cfg.Polling = time.Minute
+		}, map[string]error{"watch ns": down}, map[string]error{"watch ns": unwatchable}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTestInformer(t, func(cfg *source.Config) {
+					cfg.Namespaces = source.NewNamespaces("ns", "other")
+					test.modify(cfg)
+				}, "a", "same")
+				respond := func(errs map[string]error) {
+					w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error { return errs[req.Verb+" "+req.Namespace] })
+				}
+				backup := w.cluster.Backup()
+				w.setColor("a", "blue")
+				time.Sleep(2 * time.Minute)
+				w.expect("before", "update a red to a blue")
+				respond(test.at)
+				time.Sleep(time.Minute) // a poll
+				w.cluster.CloseWatches(widgets)
+				time.Sleep(10 * time.Second)
+				w.cluster.Restore(backup)
+				w.setColor("a", "green") // with the version of the lost state
+				synctest.Wait()
+				respond(test.then)
+				w.source.Retry()
+				time.Sleep(2 * time.Minute)
+				w.expect("then", "update a blue to a green")
+			})
+		})
+	}
+}
+
 // The watch of a set ends when discovery no longer lists the type. That is no outage.
 func TestRewind_AWatchThatTheSourceEndsIsNotCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
