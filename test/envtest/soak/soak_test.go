@@ -77,7 +77,8 @@ type soak struct {
 	proxy    *faultproxy.Proxy
 	writer   *writer
 	targets  []*target
-	ledgers  []*ledger // of the targets
+	ledgers  []*ledger       // of the targets
+	calm     map[string]bool // by plural: no fault concerns the type
 	program  *program
 	registry *prometheus.Registry
 	result   *result
@@ -136,7 +137,7 @@ func TestSoak_NothingIsLostAndNothingIsLeft(t *testing.T) {
 func start(t *testing.T) *soak {
 	t.Helper()
 	server := fixture.StartEmbedded(t)
-	s := &soak{T: t, begun: time.Now(), registry: prometheus.NewRegistry(), result: &result{failed: make(chan struct{})}}
+	s := &soak{T: t, begun: time.Now(), registry: prometheus.NewRegistry(), calm: map[string]bool{}, result: &result{failed: make(chan struct{})}}
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -152,7 +153,8 @@ func start(t *testing.T) *soak {
 	s.writer = &writer{client: client, install: server.InstallCRDs, result: s.result}
 	for n := range *count {
 		s.targets = append(s.targets, newTarget(n))
-		s.ledgers = append(s.ledgers, s.targets[n].ledger)
+		l := s.targets[n].ledger
+		s.ledgers, s.calm[l.gvr.Resource] = append(s.ledgers, l), l.calm
 	}
 	s.exchange = &exchange{RoundTripper: s.direct.Transport}
 	s.proxy, err = faultproxy.Start(config.Host, s.exchange)
@@ -274,12 +276,8 @@ func (s *soak) round(d time.Duration, round int) {
 
 // requestsFor matches requests for a type, by its plural, or for all types that are not calm.
 func (s *soak) requestsFor(plural string) faultproxy.Match {
-	calm := map[string]bool{}
-	for _, l := range s.ledgers {
-		calm[l.gvr.Resource] = l.calm
-	}
 	return func(req faultproxy.Request) bool {
-		return req.Group == group && !calm[req.Resource] && (plural == everyType || req.Resource == plural)
+		return req.Group == group && !s.calm[req.Resource] && (plural == everyType || req.Resource == plural)
 	}
 }
 
@@ -287,6 +285,7 @@ func (s *soak) requestsFor(plural string) faultproxy.Match {
 func (s *soak) disturb(ctx context.Context, stop <-chan struct{}, r *rand.Rand) {
 	faults := churn.NewFaults(s.proxy, group, s.requestsFor)
 	var active []string
+	var heal []func() // the responses with the secret
 	most := max(4, *count/10)
 	for n := 0; !closed(stop); n++ {
 		plural := everyType
@@ -296,7 +295,7 @@ func (s *soak) disturb(ctx context.Context, stop <-chan struct{}, r *rand.Rand) 
 		switch roll := r.IntN(7); {
 		case roll == 6:
 			s.result.note(plural, "respond with the secret")
-			s.proxy.Inject(s.requestsFor(plural), faultproxy.Times(1+r.IntN(2), s.counted(pick(r, leaking...))))
+			heal = append(heal, s.proxy.Inject(s.requestsFor(plural), faultproxy.Times(1+r.IntN(2), s.counted(pick(r, leaking...)))))
 			s.result.faults.Add(1)
 		case len(active) == most || len(active) > 0 && roll < 2:
 			i := r.IntN(len(active))
@@ -319,6 +318,9 @@ func (s *soak) disturb(ctx context.Context, stop <-chan struct{}, r *rand.Rand) 
 		wait(stop, time.Duration(r.IntN(400))*time.Millisecond)
 	}
 	faults.Heal("")
+	for _, f := range heal {
+		f()
+	}
 }
 
 // unaided is how long the program may come to rest without calls of Retry. Earlier calls could hide that it has missed
