@@ -89,7 +89,8 @@ func (l *restartLoop) serves(gvr schema.GroupVersionResource) (bool, error) {
 	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource }), nil
 }
 
-// startInformer starts an informer. It returns when the informer has synced, or ends the informer after syncTimeout.
+// startInformer starts an informer. It returns when the informer has synced, or ends the informer after syncTimeout, unless the list has just come:
+// WaitForCacheSync looks each 0.1 s.
 func (l *restartLoop) startInformer(ctx context.Context) {
 	factory := upstream.NewFilteredDynamicSharedInformerFactory(l.client, 0, l.namespace, nil)
 	informer := factory.ForResource(l.gvr).Informer()
@@ -103,7 +104,7 @@ func (l *restartLoop) startInformer(ctx context.Context) {
 	factory.Start(stop)
 	wait, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	if !factory.WaitForCacheSync(wait.Done())[l.gvr] {
+	if !factory.WaitForCacheSync(wait.Done())[l.gvr] && len(informer.GetStore().ListKeys()) == 0 {
 		l.endInformer()
 	}
 }
