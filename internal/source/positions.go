@@ -107,7 +107,7 @@ func (k *known) retainChildren(names map[string]bool) {
 }
 
 // suspicionFor returns the suspicion before content: the strongest of those of the children in the namespaces that content has lists of, and
-// that of the source. Doubted says that one of these children doubts the version of the server.
+// that of the source. Doubted says that one of these children has a doubt that no comparison has ended.
 func (k *known) suspicionFor(content *listed) (strongest suspicion, doubted bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -181,8 +181,8 @@ func (s Script) String() string {
 }
 
 // Parse reads a script: an operation per line. Empty lines and lines that begin with # are
-// comments. The error names the line. Parse checks verbs, parameters, the number of arguments, and the duration of a pause. It does not check
-// names: other types and namespaces than those of this package are created too.
+// comments. The error names the line. Parse checks verbs, parameters, the number of arguments, that a fault has a kind, and the duration of a
+// pause. It does not check names: other types and namespaces than those of this package are created too.
 func Parse(text string) (Script, error) {
 	var s Script
 	for i, line := range strings.Split(text, "\n") {
