@@ -3,7 +3,9 @@ package stubserver
 import (
 	"net/http"
 	"strings"
+	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 )
 
@@ -33,6 +35,23 @@ func (a Arrival) Carried() http.Header {
 	header.Del("Accept")
 	header.Del("If-None-Match")
 	return header
+}
+
+// CheckCarried checks that all requests since Prepare carried want, and that each of paths had one.
+func (s *Server) CheckCarried(t *testing.T, want http.Header, paths ...string) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, a := range s.Arrivals() {
+		seen[a.Path] = true
+		if diff := cmp.Diff(want, a.Carried()); diff != "" {
+			t.Errorf("%s?%s (-client-go +gvrkit):\n%s", a.Path, a.Query, diff)
+		}
+	}
+	for _, path := range paths {
+		if !seen[path] {
+			t.Errorf("no request for %s: %v", path, seen)
+		}
+	}
 }
 
 // ServeWidgets responds as an API server that serves widgets, whose CRD is watched. It has the legacy formats of discovery.
