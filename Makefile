@@ -58,7 +58,7 @@ packed-upstream:
 	@echo "test-unit: running client-go's tests also with packed caches"; GVRKIT_PACKED_CACHES=true $(TEST) ./test/upstream
 
 test-envtest: ## find or build API servers, and run the tests that need them
-	@echo "test-envtest: building the API servers and the tests: 12 to 25 minutes with empty caches"
+	@echo "test-envtest: building the API servers and the tests: 4 to 12 minutes with empty caches"
 	@go run ./test/envtest/cmd/prepare
 	@$(COMPILE) ./test/envtest $(SUITES) $(MEMBERS) 2>&1 | $(COUNT)
 	@echo "test-envtest: running the tests; the dots are the specs of test/envtest"
