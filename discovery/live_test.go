@@ -305,7 +305,7 @@ func TestRun_WritesThatChangeNoTypeHaveNoEvents(t *testing.T) {
 		most  int // requests
 	}{
 		"status":             {func(d *definition, i int) { d.message = fmt.Sprint(i) }, 0},
-		"schema or caBundle": {func(d *definition, i int) { d.noise = fmt.Sprint(i) }, 6}, // of 50
+		"schema or caBundle": {func(d *definition, i int) { d.noise = fmt.Sprint(i) }, 6}, // of 500
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, crds := crdServer(t, define(gadgetsCRD, "1"))
@@ -313,7 +313,7 @@ func TestRun_WritesThatChangeNoTypeHaveNoEvents(t *testing.T) {
 			l := listen(t, r, discovery.WithLabelChanges())
 			s.paths()
 			d := define(gadgetsCRD, "1")
-			for i := range 50 {
+			for i := range 500 {
 				tc.write(&d, i)
 				crds.put(d.object())
 				if i%5 == 0 { // each fifth write shows that those before it have been seen

@@ -340,7 +340,10 @@ var _ = Describe("A lease on a type that is created and deleted", onEachServer(f
 			watches := func() int { return f.proxy.Requests(f.requests("watch")) }
 			asked, listed, watched, before := documents(), lists(), watches(), requests()
 			begun := time.Now()
-			for i := range 50 {
+			rate := time.NewTicker(time.Second / 50)
+			defer rate.Stop()
+			for i := range 500 {
+				<-rate.C
 				write.do(ctx, writer, f.crd.GetName(), i+1)
 			}
 			if write.ofSpec {
