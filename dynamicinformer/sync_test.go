@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -71,7 +72,8 @@ func TestWaitForSync_ReturnsTheReason(t *testing.T) {
 		{"conversion", apierrors.NewInternalError(errors.New("conversion webhook for x failed")), status.ReasonConversionFailed, apierrors.IsInternalError, "webhook"},
 		{"HTML", errors.New("serializer for text/html doesn't exist"), status.ReasonDecodeFailed, isAny, "text/html"},
 		{"no JSON", errors.New("couldn't get version/kind; json parse error: invalid character '<'"), status.ReasonDecodeFailed, isAny, "json"},
-		{"cut short", io.ErrUnexpectedEOF, status.ReasonDecodeFailed, isAny, "EOF"},
+		{"cut short", io.ErrUnexpectedEOF, status.ReasonDecodeFailed, isAny, "check which server responds"},
+		{"broken off", fmt.Errorf("unexpected error when reading response body. Please retry. Original error: %w", io.ErrUnexpectedEOF), status.ReasonUnavailable, isAny, "reachable"},
 		{"unavailable", apierrors.NewServiceUnavailable("down"), status.ReasonUnavailable, apierrors.IsServiceUnavailable, "reachable"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/stubserver"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // acquireFrom returns a lease on objects of a server that responds to lists with list, and to watches with watch.
@@ -148,5 +149,25 @@ func TestAcquireTyped_ABadObjectHasAVersion(t *testing.T) {
 		case <-time.After(30 * time.Second):
 			t.Fatal("there is no watch")
 		}
+	}
+}
+
+// A response that breaks off is not one that can't be decoded.
+func TestStatus_ListBreaksOff(t *testing.T) {
+	for name, opts := range map[string][]dynamicinformer.LeaseOption{"objects": nil, "metadata": {dynamicinformer.WithMetadataOnly()}} {
+		t.Run(name, func(t *testing.T) {
+			s := stubserver.New(t)
+			s.Prepare(stubserver.Break(`{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"9"},"items":[{`))
+			f, err := dynamicinformer.NewForConfig(s.RESTConfig(), dynamicinformer.WithDiscovery(nil), dynamicinformer.WithWatchListPolicy(dynamicinformer.WatchListNever))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = f.Shutdown(context.WithoutCancel(t.Context())) })
+			f.Start(t.Context())
+			got := awaitStatus(t, acquire(t, f, widgets, opts...), "it fails", func(i status.Informer) bool { return i.Reason != status.ReasonSyncing && i.Reason != "" })
+			if text := got.String(); got.Reason != status.ReasonUnavailable || !strings.HasSuffix(text, "check that the API server is reachable and healthy") {
+				t.Error(text)
+			}
+		})
 	}
 }

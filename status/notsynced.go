@@ -128,6 +128,7 @@ var advice = map[Reason]string{
 	ReasonTLS:              "check the server's URL and the CA in the rest.Config",
 	ReasonUnavailable:      "check that the API server is reachable and healthy",
 	ReasonConversionFailed: "check the conversion webhook of the CustomResourceDefinition",
+	ReasonDecodeFailed:     "check which server responds at the URL of the rest.Config, and the stored objects",
 	ReasonVersionNotServed: "request a version that is served, or use WithVersionPolicy",
 	ReasonNotFound:         "check that its CustomResourceDefinition is installed",
 	ReasonOverBudget:       "raise WithMemoryBudget, release leases on other types, or cache less: WithPackedCache, WithMetadataOnly or a selector",

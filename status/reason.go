@@ -45,8 +45,8 @@ const (
 	// ReasonTLS: there is no secure connection: the server's certificate is not trusted, or one
 	// side uses HTTPS and the other HTTP.
 	ReasonTLS Reason = "TLS"
-	// ReasonUnavailable: the server did not respond, responded with a server error, or ends each watch
-	// less than a second after its beginning.
+	// ReasonUnavailable: the server did not respond, broke a response off, responded with a server error,
+	// or ends each watch less than a second after its beginning.
 	ReasonUnavailable Reason = "Unavailable"
 	// ReasonThrottled: the server requested a pause.
 	ReasonThrottled Reason = "Throttled"

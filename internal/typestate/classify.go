@@ -112,11 +112,11 @@ func isConversion(err error) bool {
 }
 
 // isDecode checks for apimachinery's decoding errors, and for client-go's words if
-// the error has only a text.
+// the error has only a text. A connection that breaks amid a response is no such error.
 func isDecode(err error) bool {
 	var syntax *json.SyntaxError
 	switch {
-	case err == nil:
+	case err == nil, strings.Contains(err.Error(), "error when reading response body"):
 		return false
 	case errors.Is(err, source.ErrDecode), errors.Is(err, source.ErrNotAList), errors.Is(err, source.ErrWrongKind), errors.Is(err, source.ErrWrongScope), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &syntax),
 		runtime.IsMissingKind(err), runtime.IsMissingVersion(err), runtime.IsNotRegisteredError(err):
