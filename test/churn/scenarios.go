@@ -185,7 +185,7 @@ func (g *generator) resumedSet() {
 	s.end()
 }
 
-// changedSet removes namespaces from a set, and adds others.
+// changedSet removes namespaces from a set, and adds others. Then the type loses its namespaces: the cache of the set has all objects, and one version.
 func (g *generator) changedSet() {
 	s := g.scene("Namespaced")
 	s.watch("namespaces", "a,b", "version", "v1")
@@ -196,6 +196,10 @@ func (g *generator) changedSet() {
 	g.add(Settle, nil)
 	g.add(Namespace, []string{s.lease}, "names", pick(g, "a,b,c", "b", ""))
 	s.do(Delete, "b/y")
+	g.add(Redefine, []string{s.typ}, "scope", "Cluster", "versions", "v1,v1beta1")
+	s.do(Create, "c/z", "color", g.color())
+	g.add(Settle, nil)
+	s.do(Update, "c/z", "color", g.color())
 	s.end()
 }
 
