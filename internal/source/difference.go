@@ -111,6 +111,7 @@ func (s *resumableWatch) overlaps(content *listed, t Type) bool {
 
 // listAgain sets the time of the next list after one of t that lacks the namespace of err. The others do not wait for longer than partAfter.
 func (s *resumableWatch) listAgain(t Type, err error) {
+	s.repeated = t.Generation
 	s.pace.failed(time.Now(), err)
 	s.pace.limit(t.Since.Add(partAfter))
 	until := s.pace.until
@@ -125,10 +126,13 @@ func (s *resumableWatch) endPrevious(ctx context.Context, t Type) bool {
 }
 
 // relist lists, and sends the differences between the reflector's objects and the list. If the first list of
-// another generation must wait for lists of other sources, the objects of the previous one end before.
+// another generation must wait for lists of other sources, the objects of the previous one end before. If it is listed again, it had its turn.
 func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan struct{}) bool {
 	s.splice.stop() // the list has the present view
-	turn := s.joinQueue(t)
+	var turn *turn // nil: the list does not wait
+	if s.repeated == 0 || s.repeated != t.Generation {
+		turn = s.joinQueue(t)
+	}
 	if turn.waits() && !s.endPrevious(ctx, t) {
 		turn.leave()
 		return false
@@ -168,6 +172,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 		s.cfg.Namespaces.use(false) // the type is cluster-scoped, for example
 	}
 	s.nameless = false
+	s.repeated = 0
 	s.comparison.shown()
 	complete = true
 	s.polled(t)
@@ -260,20 +265,16 @@ func (k *known) keysNotListed(content listed) map[string]bool {
 	return found
 }
 
-// distrust forgets the states of the objects that stay although content does not have them: those that are left out and, if rewritten is true,
-// those of namespaces that could not be listed. They may be in another API version, or of a server that has gone back: the next list that has
-// them sends them again, also with equal versions. Otherwise the next list of such a namespace is compared by content.
-func (k *known) distrust(content listed, rewritten bool) {
-	keys := map[string]bool{}
-	if rewritten {
-		keys = k.keysNotListed(content)
-	}
+// distrust forgets the states of the objects that content leaves out. They may be in another API version, or of a server that has gone back: the
+// next list that has them sends them again, also with equal versions. The next list of a namespace that content lacks is compared by content.
+func (k *known) distrust(content listed) {
+	var keys []string
 	for own := range content.rejected.objects {
-		keys[k.keyOf(own)] = true
+		keys = append(keys, k.keyOf(own))
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for key := range keys {
+	for _, key := range keys {
 		if id, there := k.objects.get(key); there {
 			id.version, id.hash = "", 0
 			k.objects.put(key, id)
@@ -285,7 +286,7 @@ func (k *known) distrust(content listed, rewritten bool) {
 // version. They move from arrivals, which may be nil, to the cache.
 func (s *resumableWatch) give(content listed, rewritten bool, arrivals []*arrivals) bool {
 	if rewritten || content.needsContent() {
-		s.known.distrust(content, rewritten)
+		s.known.distrust(content)
 	}
 	for _, key := range content.byVersion() {
 		item := content.items[key]

@@ -163,7 +163,8 @@ func TestNamespaces_OneFailsSoonAfterTheTypeIsReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newTestSet(t, nil, nil, "m", "n")
+				queue := source.NewListQueue(1, 0)
+				s := newTestSet(t, func(cfg *source.Config) { cfg.Queue = queue }, nil, "m", "n")
 				for _, namespace := range []string{"m", "n"} {
 					for _, former := range []string{"a", "b"} {
 						if err := s.cluster.Resource(widgets).Namespace(namespace).Delete(t.Context(), former, metav1.DeleteOptions{}); err != nil {
@@ -178,6 +179,10 @@ func TestNamespaces_OneFailsSoonAfterTheTypeIsReplaced(t *testing.T) {
 				now, _ := s.available.Current()
 				now.Generation, now.Since = now.Generation+1, time.Now()
 				s.available.Set(now)
+				synctest.Wait()
+				others := newLists(t, queue)
+				defer others.finish()
+				others.add("a") // another list of the source would wait for it
 				time.Sleep(tc.after)
 				refuse(s.cluster, nil)
 				time.Sleep(36 * time.Second)

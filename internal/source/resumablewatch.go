@@ -49,6 +49,8 @@ type resumableWatch struct {
 	reviewed <-chan struct{}
 	// requested is the view of the last list after the first one; nil: there was none.
 	requested *sharding.View
+	// repeated is the generation whose first list is sent again, because it lacked namespaces; zero: there is none.
+	repeated int
 }
 
 // begin continues with an open watch-list. If the watch-list fails before its list is complete,
