@@ -460,3 +460,38 @@ func TestRewind_IsTheFailureOfANamespace(t *testing.T) {
 		}
 	})
 }
+
+// After a restore, the transform fails for an object that has another state with the version of the cached one. A later list has that state.
+func TestRewind_AnObjectThatIsLeftOutIsComparedByContentLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, fails := &testInformer{t: t, cluster: fakecluster.New(widgetType), observer: &observer{}, handler: &handler{}}, true
+		w.create("a")
+		cfg := source.Config{Client: source.Unstructured(w.cluster), GVR: widgets, Availability: newAvailability(source.Served), Observer: w.observer}
+		endless(&cfg) // the list that follows a watch is not compared by content
+		src := source.New(cfg)
+		if err := src.SetTransform(func(obj any) (any, error) {
+			if fails && obj.(metav1.Object).GetLabels()["color"] == "green" {
+				return nil, errors.New("bad")
+			}
+			return obj, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.run = runSource(t, src)
+		defer w.stop()
+		if _, err := w.AddEventHandler(w.handler); err != nil {
+			t.Fatal(err)
+		}
+		backup := w.cluster.Backup()
+		w.setColor("a", "blue")
+		w.create("c")
+		w.expect("before", "add a red", "update a red to a blue", "add c red")
+		w.restore(backup, func() { w.setColor("a", "green") })
+		w.expect("while the transform fails", "delete c red")
+		fails = false
+		w.cluster.Intercept(failing("watch", apierrors.NewResourceExpired("too old"), 0))
+		w.cluster.CloseWatches(widgets)
+		time.Sleep(time.Minute)
+		w.expect("then", "update a blue to a green")
+	})
+}
