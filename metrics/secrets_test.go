@@ -44,7 +44,7 @@ var faults = []stubserver.Reply{
 }
 
 // The log, the status, its page, errors and metrics show no secret, after each fault and after the server has gone. client-go logs some bodies
-// itself, from verbosity 4 on.
+// itself, from verbosity 5 on.
 func TestTexts_ShowNoSecret(t *testing.T) {
 	server := stubserver.New(t)
 	var served atomic.Int64
@@ -59,7 +59,7 @@ func TestTexts_ShowNoSecret(t *testing.T) {
 	}
 	address.User = url.UserPassword("user", planted)
 	withPassword.Host = address.String()
-	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(3), ktesting.AnyToString(func(v any) string { return fmt.Sprintf("%+v", v) })))
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(4), ktesting.AnyToString(func(v any) string { return fmt.Sprintf("%+v", v) })))
 	configs := map[string]*rest.Config{"with a token": withToken, "with a password": withPassword}
 	for name, cfg := range configs {
 		for discovery, opts := range map[string][]dynamicinformer.Option{"and discovery": nil, "without discovery": {dynamicinformer.WithDiscovery(nil)}} {

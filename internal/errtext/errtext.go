@@ -196,10 +196,10 @@ func bodiesIn(status *metav1.Status) (bodies []string) {
 	return bodies
 }
 
-// mayHaveSecret matches a text that may have an object, or a part of one, in JSON or YAML, or the credentials of a request. It also matches pages
+// mayHaveSecret matches a text that may have an object, or a part of one, in JSON or YAML or as Go prints it, or credentials. It also matches pages
 // with style sheets.
-var mayHaveSecret = regexp.MustCompile(`(?m)\{|^\s*\[|^[\s-]*["']?(apiVersion|kind|metadata|spec|status|data|stringData|items)["']?\s*:` +
-	`|(?i:(authorization|cookie)\s*[:=]|\bbearer\s+[\w.~+/=-]{16})`)
+var mayHaveSecret = regexp.MustCompile(`(?m)\{|^\s*\[|\bmap\[|^[\s-]*["']?[a-z][\w.-]*["']?\s*:\s*$|^[\s-]*["']?(apiVersion|kind|metadata|spec|status|data|stringData|items)["']?\s*:` +
+	`|(?i:(authorization|cookie|password|passwd|pwd|secret|token|(api|access|private)[-_ ]?key)["']?\s*[:=]|\bbearer\s+[\w.~+/=-]{16})`)
 
 // isBody reports whether cause has a body that may have an object or credentials. A sentence or HTML page of a proxy
 // does not have one, and is useful to display. Neither does a sentence of client-go without the body that apimachinery has added.

@@ -13,8 +13,8 @@ import (
 )
 
 // secret is in each object, in the token of the client, and in bodies of responses that are no objects. Nothing that the library shows may
-// have it.
-const secret = "cGxhbnRlZCBzZWNyZXQ="
+// have it. It is base64 without padding, which texts may escape.
+const secret = "cGxhbnRlZCBzZWNyZXRz"
 
 // leaking are responses that have the secret: errors that are no Status, such as one of a proxy with the request, and a list without a kind.
 var leaking = []faultproxy.Fault{
@@ -23,6 +23,7 @@ var leaking = []faultproxy.Fault{
 	body(http.StatusInternalServerError, "text/plain", `upstream error: {"kind":"Secret","data":{"password":"`+secret+`"}}`),
 	body(http.StatusBadGateway, "text/html", `<html><pre>{"kind":"Secret","data":{"password":"`+secret+`"}}</pre></html>`),
 	body(http.StatusServiceUnavailable, "text/plain", "data:\n  password: "+secret+"\n"),
+	body(http.StatusBadGateway, "text/plain", "denied: password="+secret),
 	body(http.StatusBadGateway, "text/plain", "GET / HTTP/1.1\r\nAuthorization: Bearer "+secret+"\r\n"),
 	body(http.StatusOK, "application/json", `{"apiVersion":"v1","items":[{"apiVersion":"v1","data":{"password":"`+secret+`"}}]}`),
 }
@@ -118,6 +119,8 @@ func (s *soak) checkShown(ctx context.Context) {
 	}
 	for _, l := range s.ledgers {
 		check("the explanation", "%v", f.Explain(l.gvr))
-		page(fmt.Sprintf("format=json&resource=%s.%s.%s", l.gvr.Resource, l.gvr.Version, l.gvr.Group))
+		for _, format := range []string{"json", "html"} {
+			page(fmt.Sprintf("format=%s&resource=%s.%s.%s", format, l.gvr.Resource, l.gvr.Version, l.gvr.Group))
+		}
 	}
 }
