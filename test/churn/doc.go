@@ -13,7 +13,7 @@
 // A [Script] is a list of operations ([Op], [Verbs], [Parameters], [FaultKinds]) that can be printed, and read again by [Parse]:
 // types are created, deleted, created again with another scope, and served in other versions; objects
 // are created, changed, deleted and replaced; watches are cut, faults are injected
-// (package faultproxy) and healed, permissions are revoked; etcd is backed up and restored; one of two API servers learns of changes late; an aggregated
+// (package faultproxy) and healed, permissions are revoked (the proxy responds with 403); etcd is backed up and restored; one of two API servers learns of changes late; an aggregated
 // server takes the types over, fails, and gives them back; Namespace objects come, go and change their labels;
 // objects have finalizers, for which CRDs wait; conversion webhooks fail; leases, handlers and calls of Follow come
 // and go, and handlers panic. [Generate] makes the script of a seed: random operations, and scenarios in which bugs of

@@ -41,6 +41,7 @@ var faultKinds = map[string]struct {
 	"bandwidth":        {"N bytes per second are sent (at=N)", nil, func(op Op) faultproxy.Fault { return faultproxy.Bandwidth(number(op.With["at"], 5000)) }},
 	"breakdiscovery":   {"requests for discovery documents fail with status N (code=N)", discoveryOnly, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
 	"breakgroup":       {"requests for the discovery documents of the group fail", discoveryOnly, nil},
+	"deadgroup":        {"requests for the discovery documents of the group fail, and so do those for objects of all its types", discoveryOnly, nil},
 	"stalegroup":       {"discovery documents say that the group is stale", discoveryOnly, nil},
 	"stalediscovery":   {"discovery documents stay as they are", discoveryOnly, func(Op) faultproxy.Fault { return faultproxy.StaleDiscovery() }},
 	"breakdefinitions": {"requests for CRDs fail with status N (code=N)", definitionsOnly, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
@@ -102,6 +103,8 @@ func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
 	hides, discovery := concerns(op)
 	match := f.ofType(op.Arg("type"))
 	switch {
+	case op.With["kind"] == "deadgroup":
+		match = faultproxy.Any(faultproxy.AnyDiscovery(), f.ofType(everyType))
 	case slices.Equal(kind.verbs, discoveryOnly):
 		match = faultproxy.AnyDiscovery()
 	case slices.Equal(kind.verbs, definitionsOnly):
@@ -120,6 +123,8 @@ func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
 		fault = kind.make(op)
 	case op.With["kind"] == "breakgroup":
 		fault = faultproxy.BreakGroup(f.group)
+	case op.With["kind"] == "deadgroup":
+		fault = faultproxy.DeadGroup(f.group)
 	default:
 		fault = faultproxy.StaleGroup(f.group)
 	}

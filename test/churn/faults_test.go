@@ -154,3 +154,29 @@ func TestFaults_CountTheirEffectsOnBookmarks(t *testing.T) {
 		})
 	}
 }
+
+func TestFaults_ADeadGroupHasNeitherDocumentsNorObjects(t *testing.T) {
+	f := newFaults(t)
+	f.ofType = func(string) faultproxy.Match { return faultproxy.Group("example.com") }
+	if err := f.Inject(t.Context(), NewOp(Fault, []string{"one", everyType}, "kind", "deadgroup")); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, path := range []string{"/apis/example.com/v1", "/apis/example.com/v1/t1s", "/apis/example.org/v1", "/apis/example.org/v1/t1s"} {
+		response, err := http.Get(f.proxy.URL() + path) //nolint:noctx // of a test
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got[path] = response.StatusCode
+	}
+	f.Heal("")
+	if want := map[string]int{"/apis/example.com/v1": 503, "/apis/example.com/v1/t1s": 503, "/apis/example.org/v1": 404, "/apis/example.org/v1/t1s": 404}; !maps.Equal(got, want) {
+		t.Errorf("status codes %v, want %v", got, want)
+	}
+	if effects := f.Effects()["deadgroup"]; effects != 2 {
+		t.Errorf("%d effects, want 2", effects)
+	}
+}

@@ -7,7 +7,7 @@ import (
 )
 
 // ServerLag makes the second of [Config.Servers] learn of changes late. It belongs to the servers: all runs on them must share it, and the longest
-// of the times counts that their scripts have asked for. A run that settles ends only its own: the server may still be behind for another
+// time that one of their scripts has asked for counts. A run that settles ends only its own: the server may still be behind for another
 // run. So no check requires that it is not, and the times that the model allows a server are longer by what it was behind. There is no lag while a
 // script moves the types: a kube-apiserver that is behind undoes that. It is safe for concurrent use.
 type ServerLag struct {

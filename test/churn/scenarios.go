@@ -302,7 +302,7 @@ func (g *generator) missedDefinition() {
 	s.watch("namespaces", "")
 	g.add(Settle, nil)
 	documents, requests := g.faultName(), g.faultName()
-	g.add(Fault, []string{documents, everyType}, "kind", pick(g, "breakdiscovery", "breakdefinitions", "breakgroup", "stalegroup", "stalediscovery"), "code", "503")
+	g.add(Fault, []string{documents, everyType}, "kind", pick(g, "breakdiscovery", "breakdefinitions", "breakgroup", "deadgroup", "stalegroup", "stalediscovery"), "code", "503")
 	g.add(Fault, []string{requests, s.typ}, "kind", pick(g, "fail", "hang"))
 	g.add(Cut, []string{s.typ})
 	switch g.IntN(4) {
