@@ -128,7 +128,7 @@ func faultOf(res *http.Response) *apierrors.StatusError {
 		return &apierrors.StatusError{ErrStatus: status}
 	}
 	message := strings.TrimSpace(string(body))
-	if len(message) > 200 || strings.ContainsAny(message, "<{\n") { // HTML, or an object
+	if message == "" || len(message) > 200 || strings.ContainsAny(message, "<\n") || errtext.MayHaveSecret(message) { // HTML, for example
 		message = http.StatusText(res.StatusCode)
 	}
 	// The message has the path, since there is no resource.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +20,25 @@ import (
 
 func tooMany(seconds int) error {
 	return apierrors.NewTooManyRequests("later", seconds)
+}
+
+// The text of a proxy is in the error, unless it is long, a page, or may have credentials.
+func TestFaultOf_HasTheTextOfAProxy(t *testing.T) {
+	for body, want := range map[string]string{
+		" no upstream\n":                   "no upstream",
+		"":                                 "Bad Gateway",
+		"<html>no upstream":                "Bad Gateway",
+		"no\nupstream":                     "Bad Gateway",
+		strings.Repeat("no upstream ", 20): "Bad Gateway",
+		`upstream: {"data":"c2VjcmV0"}`:    "Bad Gateway",
+		"denied: token=c2VjcmV0":           "Bad Gateway",
+	} {
+		request := &http.Request{URL: &url.URL{Path: "/apis"}}
+		got := faultOf(&http.Response{StatusCode: http.StatusBadGateway, Body: io.NopCloser(strings.NewReader(body)), Request: request}).Error()
+		if want := "GET /apis: 502 " + want; got != want {
+			t.Errorf("%q: %q, want %q", body, got, want)
+		}
+	}
 }
 
 // One server may refuse 20,000 resources. Each refusal has the same cost.

@@ -20,7 +20,7 @@ import (
 )
 
 // troubles are the ways in which a whole server, or a part of it, can't be asked.
-// Cause tells the one from the other in the error; nil: nobody promised a cause.
+// Cause reports whether an error has the cause; nil: there is no rule for it.
 var troubles = []struct {
 	name   string
 	answer http.HandlerFunc

@@ -201,10 +201,13 @@ func bodiesIn(status *metav1.Status) (bodies []string) {
 var mayHaveSecret = regexp.MustCompile(`(?m)\{|^\s*\[|\bmap\[|^[\s-]*["']?[a-z][\w.-]*["']?\s*:\s*$|^[\s-]*["']?(apiVersion|kind|metadata|spec|status|data|stringData|items)["']?\s*:` +
 	`|(?i:(authorization|cookie|password|passwd|pwd|secret|token|(api|access|private)[-_ ]?key)["']?\s*[:=]|\bbearer\s+[\w.~+/=-]{16})`)
 
+// MayHaveSecret reports whether text may have an object or credentials.
+func MayHaveSecret(text string) bool { return mayHaveSecret.MatchString(text) }
+
 // isBody reports whether cause has a body that may have an object or credentials. A sentence or HTML page of a proxy
 // does not have one, and is useful to display. Neither does a sentence of client-go without the body that apimachinery has added.
 func isBody(cause *metav1.StatusCause) bool {
-	return cause.Type == metav1.CauseTypeUnexpectedServerResponse && mayHaveSecret.MatchString(Text(cause.Message))
+	return cause.Type == metav1.CauseTypeUnexpectedServerResponse && MayHaveSecret(Text(cause.Message))
 }
 
 // hide returns text without body, in quotes or without quotes.

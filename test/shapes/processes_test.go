@@ -107,7 +107,7 @@ func TestShapes_WithInconsistencyDetector(t *testing.T) {
 		}
 		t.Run(l.name, func(t *testing.T) {
 			first := checked
-			if l.packed { // there is no watch-list
+			if l.packed { // there is no watch-list, so the detector checks nothing
 				first = listed
 			}
 			want := "notes: " + first + "; synced: true; events: add ns/a; later: add ns/b, delete ns/a, update ns/a\n"
