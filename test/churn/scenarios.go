@@ -451,9 +451,9 @@ func (g *generator) followedTypes() {
 func (g *generator) failedConversion() {
 	s := g.scene("")
 	g.add(Redefine, []string{s.typ}, "scope", g.scopes[s.typ], "versions", "v1,v1beta1", "conversion", "webhook")
+	g.add(BreakConversion, []string{s.typ}) // before the server gets an object, which it would convert at once
 	s.do(Create, "a/x", "color", g.color())
 	s.do(Create, "b/x", "color", g.color())
-	g.add(BreakConversion, []string{s.typ})
 	s.watch("version", pick(g, "v1beta1", "v1beta1", "v1"), "namespaces", "")
 	g.add(Settle, nil)
 	g.add(MendConversion, []string{s.typ})
