@@ -16,7 +16,6 @@ var ofChurn = []table{
 		{"churn: the objects of a namespace that has left the set are deleted, not moved", "resumableWatch.passNamespace", replace("leftIn(keys, missing, p.gone)", "map[string]bool{}")},
 		{"churn: watches of a set of namespaces are of all namespaces", "client.WatchWithContext", replace("c.namespace", `""`)},
 		{"churn: objects stay in the old version of their type", "resumableWatch.relist", never("of.GVR != t.GVR")},
-		{"churn: objects of a namespace that could not be listed stay in the old version of their type", "known.locate", never("at.kept || !at.listed")},
 		{"churn: each watch of a set of namespaces begins at its smallest version", "child.watch", replace("optionsFrom(c.opts, c.version)", "optionsFrom(c.opts, c.known.upTo())")},
 		{"churn: KeepCache does not keep the objects of a type that is gone", "resumableWatch.settle", drop("s.cfg.KeepCache")},
 		{"churn: the watch of a namespace that has left the set stays", "merged.remove", drop("c.cancel() \n <-c.ended")},
