@@ -129,7 +129,7 @@ func (s *resumableWatch) endPrevious(ctx context.Context, t Type) bool {
 // another generation must wait for lists of other sources, the objects of the previous one end before. If it is listed again, it had its turn.
 func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan struct{}) bool {
 	s.splice.stop() // the list has the present view
-	var turn *turn // nil: the list does not wait
+	var turn *turn  // nil: the list does not wait
 	if s.repeated == 0 || s.repeated != t.Generation {
 		turn = s.joinQueue(t)
 	}

@@ -20,7 +20,7 @@ import (
 var faultKinds = map[string]struct {
 	does  string // N is the value of the parameter that the text names
 	verbs []string
-	make  func(op Op) faultproxy.Fault
+	make  func(op Op) faultproxy.Fault // nil: that of groupFaults
 }{
 	"fail":             {"the response is an error with status N (code=N)", nil, func(op Op) faultproxy.Fault { return faultproxy.Fail(number(op.With["code"], 503)) }},
 	"retryafter":       {"the response is 503 with a Retry-After of a second", nil, func(Op) faultproxy.Fault { return faultproxy.RetryAfter(503, time.Second) }},
@@ -94,39 +94,44 @@ func (r *run) ofType(typ string) faultproxy.Match {
 	}
 }
 
-// fault returns the match and the fault of an operation.
-func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
-	kind, known := faultKinds[op.With["kind"]]
-	if !known {
-		return nil, nil, fmt.Errorf("churn: %s: there is no fault of this kind; there are %v", op, kindsOfFaults())
-	}
+// groupFaults are the kinds of faults that concern the group of a run.
+var groupFaults = map[string]func(group string) faultproxy.Fault{
+	"breakgroup": faultproxy.BreakGroup, "deadgroup": faultproxy.DeadGroup, "stalegroup": faultproxy.StaleGroup,
+}
+
+// match returns the match of an operation, whose requests have these verbs.
+func (f *Faults) match(op Op, verbs []string) faultproxy.Match {
 	hides, discovery := concerns(op)
 	match := f.ofType(op.Arg("type"))
 	switch {
 	case op.With["kind"] == "deadgroup":
 		match = faultproxy.Any(faultproxy.AnyDiscovery(), f.ofType(everyType))
-	case slices.Equal(kind.verbs, discoveryOnly):
+	case slices.Equal(verbs, discoveryOnly):
 		match = faultproxy.AnyDiscovery()
-	case slices.Equal(kind.verbs, definitionsOnly):
+	case slices.Equal(verbs, definitionsOnly):
 		match = ofDefinitions
-	case kind.verbs != nil:
-		match = faultproxy.All(match, faultproxy.Verb(kind.verbs...))
+	case verbs != nil:
+		match = faultproxy.All(match, faultproxy.Verb(verbs...))
 	case op.With["verb"] != "" && !discovery:
 		match = faultproxy.All(match, faultproxy.Verb(op.List("verb")...))
 	}
 	if namespace := op.With["namespace"]; namespace != "" && !hides && !discovery {
 		match = faultproxy.All(match, faultproxy.Namespace(namespace))
 	}
+	return match
+}
+
+// fault returns the match and the fault of an operation.
+func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
+	kind, known := faultKinds[op.With["kind"]]
+	if !known {
+		return nil, nil, fmt.Errorf("churn: %s: there is no fault of this kind; there are %v", op, kindsOfFaults())
+	}
 	var fault faultproxy.Fault
-	switch {
-	case kind.make != nil:
+	if ofGroup, is := groupFaults[op.With["kind"]]; is {
+		fault = ofGroup(f.group)
+	} else {
 		fault = kind.make(op)
-	case op.With["kind"] == "breakgroup":
-		fault = faultproxy.BreakGroup(f.group)
-	case op.With["kind"] == "deadgroup":
-		fault = faultproxy.DeadGroup(f.group)
-	default:
-		fault = faultproxy.StaleGroup(f.group)
 	}
 	if fault == nil { // of a bandwidth without limit
 		fault = func(next http.Handler) http.Handler { return next }
@@ -138,7 +143,7 @@ func (f *Faults) fault(op Op) (faultproxy.Match, faultproxy.Fault, error) {
 	if share, err := strconv.ParseFloat(op.With["share"], 64); err == nil {
 		fault = faultproxy.Share(share, fault)
 	}
-	return match, fault, nil
+	return f.match(op, kind.verbs), fault, nil
 }
 
 // onEffect returns the fault of an operation, which calls effect once for each request whose response it changes. A watch with a bookmark that is
