@@ -235,12 +235,14 @@ func (c *checker) resurrected(e Event, o Object) {
 
 // successor checks that the handler has no object of another CRD of the type than that of an addition. The objects of each namespace of a set come
 // by themselves: those of one may come before those of another one leave, unless the subject knows that they are of two CRDs. It may not know it
-// before it has been sent the later one, and if a restore of etcd has brought back one of them.
+// before it has been sent the later one, and if a restore of etcd has brought back one of them. It may keep them for a time if the later one does not
+// serve their version.
 func (c *checker) successor(e Event, o Object) {
 	for key, other := range c.has {
 		later := max(o.Incarnation, other.incarnation) // initial additions have no order
 		if other.incarnation == o.Incarnation || c.view.Sets != nil && (c.world.onTwoServers(o.Type, o.Incarnation, other.incarnation) ||
-			c.world.unknown(o.Type, later, e.At) || c.world.unseen(o.Type, later, e.At) || c.world.returned(o.Type, e.At)) {
+			c.world.unknown(o.Type, later, e.At) || c.world.unseen(o.Type, later, e.At) || c.world.returned(o.Type, e.At) ||
+			c.world.kept(o.Type, later, c.view.Version, e.At)) {
 			continue
 		}
 		c.report(Generations, e, "it is of type %d, and the handler has %s of type %d; %s", o.Incarnation, key, other.incarnation, c.world.news(o.Type, later))

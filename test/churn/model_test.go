@@ -287,6 +287,7 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 	inBoth := &NamespaceSets{}
 	inBoth.Change("a", "b")
 	all, set := View{Name: "h", Type: "t1"}, View{Name: "h", Type: "t1", Sets: inBoth}
+	inV2 := View{Name: "h", Type: "t1", Sets: inBoth, Version: "v2"}
 	deletedOnce := func(s sample, r *Recorder) {
 		r.OnAdd(s.z(), false)
 		r.OnDelete(s.z())
@@ -383,6 +384,9 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 		{"namespaces have objects of two CRDs though the CRD has come", set, mixed, func(s sample) { s.show("second", s.begun.Add(-noticed), false) }, []Invariant{Generations}},
 		{"namespaces have objects of two CRDs though the CRD should have come", set, mixed, func(s sample) { created(s, s.begun.Add(-learnedWithin)) }, []Invariant{Generations}},
 		{"namespaces have objects of two CRDs, and a server is behind", set, mixed, func(s sample) { behind(s, hour(s, 1)); created(s, s.begun.Add(-learnedWithin)) }, nil},
+		{"namespaces have objects of two CRDs, of which the later one does not serve the version", inV2, mixed, func(s sample) { s.show("second", s.begun.Add(-noticed), false) }, nil},
+		{"namespaces have objects of two CRDs for long", inV2, mixed, func(s sample) { created(s, s.begun.Add(-2*keptFor)); s.show("second", s.begun.Add(-keptFor), false) }, []Invariant{Generations}},
+		{"one list has objects of two CRDs, of which the later one does not serve the version", View{Name: "h", Type: "t1", Version: "v2"}, mixed, func(s sample) { s.show("second", s.begun.Add(-noticed), false) }, []Invariant{Generations}},
 		{"it is deleted and added again, and then deleted by another client", all, func(s sample, r *Recorder) {
 			s.deleted("t1", "a/z", s.begun)
 			deletedOnce(s, r)

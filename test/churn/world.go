@@ -262,6 +262,19 @@ func (w *World) unserved(typ string, incarnation int, version string, got time.T
 	return version != "" && !slices.Contains(crd.first, version) && !w.restedWithLocked(crd, got)
 }
 
+// keptFor is how long a subject may keep the objects of a type when it has been sent a CRD that replaces the type and does not serve their version:
+// some of them may be of that CRD, and no list shows which.
+const keptFor = 10*time.Second + noticed
+
+// kept reports whether, at a time, a subject may keep objects of two CRDs of a type because the later one did not serve a version at first. Each CRD
+// serves the empty version.
+func (w *World) kept(typ string, incarnation int, version string, at time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	crd := w.types[typ].incarnations[incarnation]
+	return version != "" && !slices.Contains(crd.first, version) && at.Before(w.shown[crd.UID].Add(keptFor))
+}
+
 // restedWithLocked reports whether the subject has been at rest with a CRD before a time. A subject is at rest with what it has got, and may still be
 // about to notice a CRD that it has just been sent.
 func (w *World) restedWithLocked(crd *Incarnation, at time.Time) bool {
