@@ -382,17 +382,22 @@ func _(server *embedded.Server) (err error) {
 	client, err := dynamic.NewForConfig(&rest.Config{Host: proxy.URL()}) // the informer's; the test writes past the proxy
 
 	blocks := faultproxy.Resource("crd.projectcalico.org", "ipamblocks")
+	watches := faultproxy.All(blocks, faultproxy.Verb("watch"))
 	for proxy.OpenWatches(blocks) == 0 { // CutWatches ends the watches that are open
 		time.Sleep(10 * time.Millisecond)
 	}
-	proxy.Inject(blocks, faultproxy.Times(1, faultproxy.GoneEvent())) // the next watch fails with 410, so that a list follows
+	proxy.Inject(watches, faultproxy.Times(1, faultproxy.GoneEvent())) // the next watch fails with 410, so that a list follows
 	proxy.CutWatches(blocks)
+
+	proxy.Inject(faultproxy.All(blocks, faultproxy.Namespace("team-a")), faultproxy.Fail(http.StatusForbidden)) // one namespace is forbidden
+	proxy.Inject(nil, faultproxy.DeadGroup("crd.projectcalico.org"))                                            // no discovery, no objects
+	proxy.Heal()
 
 	fmt.Println(client)
 	return err
 }
 
-// mine is my controller under test. The index is its result.
+// mine runs the controller under test. The code of the controller is left out: its result is the index of its informer.
 type mine struct {
 	factory *dynamicinformer.Factory
 	world   *churn.World
@@ -447,6 +452,23 @@ func runMine(ctx context.Context, t *testing.T, server *embedded.Server, seeds u
 			t.Fatalf("seed %d: %v\n%v\n%v", seed, err, result, result.Script)
 		}
 	}
+}
+
+//nolint:thelper // the docs leave errors to the reader
+func _(ctx context.Context, t *testing.T, cfg churn.Config, failed churn.Result, text string) (err error) {
+	defer func() { fmt.Println(err) }()
+
+	cfg.Patience = 10 * time.Second // of each script that fails
+	search, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	shortest := churn.Shortest(search, cfg, failed) // failed is a Result
+	t.Errorf("%v\n%v", shortest, shortest.Script)
+
+	script, err := churn.Parse(text) // what a test has printed
+	again, err := churn.Run(ctx, cfg, script)
+
+	fmt.Println(again)
+	return err
 }
 
 // The subject of docs/testing.md passes on the embedded server.
