@@ -12,8 +12,8 @@ import (
 // [ServerLag] makes it so.
 const listed = 3 * time.Second
 
-// Expected are the objects of a view that a cache must have if it is filled after the call of [World.Expect], which returns them. They exist until a
-// write changes them.
+// Expected are the objects of a view that a cache must have if it is filled after the call of [World.Expect], which returns them. A cache need no
+// longer have an object after a write to it.
 type Expected struct {
 	view        View
 	at          time.Time

@@ -56,8 +56,8 @@ var (
 	definitionsOnly = []string{"definitions"}
 )
 
-// FaultKinds returns what the faults of each kind do, by the values of the parameter kind of the verb fault. N is the value of the parameter that
-// a text names.
+// FaultKinds returns a description of each kind of fault, by the value of the parameter kind of the verb fault. N is the value of the parameter that
+// a description names. The example has all kinds.
 func FaultKinds() map[string]string {
 	does := map[string]string{}
 	for kind, fault := range faultKinds {

@@ -123,7 +123,8 @@ func (r *Recorder) Removed(running int) {
 	}
 }
 
-// AddedTo records the objects that the cache had when the handler was added, before and after that in the same state. Call it at most once.
+// AddedTo records the objects that the cache had when the handler was added: those that a read before the addition and a read after it have
+// returned in the same state. Call it at most once.
 func (r *Recorder) AddedTo(has map[string]Observation) {
 	had := map[types.UID]bool{}
 	for _, o := range has {

@@ -7,9 +7,9 @@ import (
 )
 
 // ServerLag makes the second of [Config.Servers] learn of changes late. It belongs to the servers: all runs on them must share it, and the longest
-// time that one of their scripts has asked for counts. A run that settles ends only its own: the server may still be behind for another
-// run. So no check requires that it is not, and the times that the model allows a server are longer by what it was behind. There is no lag while a
-// script moves the types: a kube-apiserver that is behind undoes that. It is safe for concurrent use.
+// lag of their scripts applies. A run that settles ends only its own lag: the server may still have that of another run. So no check requires that the
+// second server is up to date, and the model adds the lag to the times that it allows for a server. There is no lag while a script moves the types:
+// a kube-apiserver with a lag would undo the move. It is safe for concurrent use.
 type ServerLag struct {
 	set func(time.Duration)
 
@@ -23,8 +23,8 @@ type ServerLag struct {
 	applying bool
 }
 
-// NewServerLag returns a ServerLag with a function that sets how late what etcd sends reaches the second server. Zero is no lag; that is the state at first. What
-// etcd has sent before must come at the latest after the new time. The calls are not concurrent.
+// NewServerLag returns a ServerLag. Set delays everything that etcd sends to the second server, by the time of the last call. At first there is no delay, and
+// zero ends it. What etcd has sent before a call must arrive within the new time. The calls of set are not concurrent.
 func NewServerLag(set func(time.Duration)) *ServerLag {
 	return &ServerLag{set: set, runs: map[*World]time.Duration{}}
 }

@@ -417,7 +417,7 @@ func Compare(name string, want, has map[string]Observation) []Violation {
 	return found
 }
 
-// CheckKnown returns violations for objects in a cache that never existed as they are. It is for
+// CheckKnown returns a violation for each object in a cache whose state the object never had. It is for
 // caches that may be out of date.
 func CheckKnown(w *World, v View, has map[string]Observation) []Violation {
 	var found []Violation

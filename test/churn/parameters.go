@@ -21,7 +21,7 @@ var Parameters = map[string]Parameter{
 	// of types and objects
 	"scope":      oneOf("the scope of the CRD; without it, Namespaced", "Namespaced", "Cluster"),
 	"versions":   listOf("the served versions; without it, v1", "v1", "v1beta1"),
-	"conversion": oneOf("who converts objects to other versions; without it, no one", "webhook"),
+	"conversion": oneOf("how objects are converted to other versions; without it, only their apiVersion changes", "webhook"),
 	"color":      text("the value of the label color"),
 	"count":      integer("how many objects; without it, 10"),
 

@@ -32,7 +32,7 @@ type Config struct {
 	// Backup backs up etcd, and Restore restores the last backup, so that resourceVersions go back. If one of them is nil, the
 	// operations are skipped. Other scripts must not use the servers at the same time.
 	Backup, Restore func(ctx context.Context) error
-	// Aggregated is another API server, with an etcd of its own, which serves the types while they are moved. The first server must serve
+	// Aggregated is another API server, with its own etcd, which serves the types while they are moved. The first server must serve
 	// APIServices and Services, and reach localhost. If Aggregated is nil, types are not moved.
 	Aggregated *rest.Config
 	// Lag makes the second server learn of changes late. If it is nil, the operation lag is skipped.
@@ -41,8 +41,8 @@ type Config struct {
 	// attempts of the subject, unless Settle ends such pauses. A script that fails at rest takes this long, and so does each such
 	// script that [Shortest] tries.
 	Patience time.Duration
-	// Unaided is how long the subject may take until its Settle is called, then every second. Zero is 5 s. With a longer time than Patience, it must
-	// come to rest by itself.
+	// Unaided is the time after which Settle of the subject is called if the subject is not at rest. Settle is then called every second. Zero is 5 s.
+	// If Unaided is longer than Patience, the subject must come to rest by itself.
 	Unaided time.Duration
 	// Log gets the progress. It may be nil.
 	Log func(format string, args ...any)

@@ -55,8 +55,10 @@ func (o Op) without(key string) Op {
 }
 
 // Shortest returns the shortest failing script that it can find until ctx ends, with the result of
-// its last run. Each script is run against fresh types. A script that can't be run does not count
-// as failing. It begins with the operations until the one that has failed.
+// its last run. Each script is run against fresh types. A script counts as failing if it breaks an
+// invariant that failed breaks, other than [Rest]. A script that can't be run does not count. The
+// search begins with the operations of failed up to the one that has failed. If it finds no shorter
+// script, the result has these operations, and the violations of failed.
 func Shortest(ctx context.Context, cfg Config, failed Result) Result {
 	cfg.Log = nil
 	if failed.Done > 0 {

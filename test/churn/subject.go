@@ -13,17 +13,17 @@ import (
 // one at a time. None may wait for an event of the server, which can be late: a fault may be active.
 type Subject interface {
 	// Do carries out an operation that [Verbs] marks as the subject's. A subject that has nothing of
-	// the kind returns nil. The operation may be the first one that concerns what it names. An error
-	// ends the run, and is not a violation.
+	// the kind returns nil. Earlier operations may be missing, such as the acquire of the lease that op
+	// releases: then op does nothing. An error ends the run, and is not a violation.
 	Do(ctx context.Context, op Op) error
-	// Settle is called when the subject is not at rest [Config.Unaided] after all faults have ended, and then every second, to
-	// begin now what it would do later, such as a retry after a long pause. It should do so only for what says that it waits:
-	// calls for everything would hide an event that was missed.
+	// Settle is called if the subject is not at rest [Config.Unaided] after all faults have ended, and then every second. It ends
+	// long pauses of the subject, such as the one before a retry. It should do so only for informers whose status says that they
+	// wait: a retry of all of them would hide an event that was missed.
 	Settle()
 	// AtRest returns the difference between what the subject has and what it must have now: [Compare] finds it, and [World.Want] has
 	// what a view must have. While AtRest returns violations, the runner calls it again until its patience runs out: violations that
-	// do not end, such as those of [Recorder.Check], are those of Stop. The runner calls it every 20 ms; a controller with a work
-	// queue need not test whether it is empty.
+	// do not end, such as those of [Recorder.Check], are those of Stop. The runner calls it every 20 ms, so that a controller need
+	// not report whether its work queue is empty: AtRest returns violations until the queue has been processed.
 	AtRest(ctx context.Context) []Violation
 	// Stop ends the subject and waits for it. It returns the violations of its whole history, and
 	// what is left of it. It is called once, also after violations, errors and the end of the context of [Run]; its ctx ends after 30 s.
@@ -33,7 +33,7 @@ type Subject interface {
 // Observer is a subject that follows writes.
 type Observer interface {
 	Subject
-	// Wrote is called after an operation has written objects of a type, or may have. As Do, it may not wait.
+	// Wrote is called after an operation has written objects of a type, or may have. Like Do, it must not wait.
 	Wrote(ctx context.Context, typ string)
 }
 
