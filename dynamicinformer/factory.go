@@ -78,7 +78,8 @@ func NewForConfig(cfg *rest.Config, opts ...Option) (*Factory, error) {
 	return NewForConfigAndClient(cfg, httpClient, opts...)
 }
 
-// NewForConfigAndClient is NewForConfig with an HTTP client of the caller, whose CheckRedirect counts. The transport settings of cfg have no effect.
+// NewForConfigAndClient is NewForConfig with an HTTP client of the caller, whose CheckRedirect decides about redirects. The transport settings of cfg
+// have no effect.
 func NewForConfigAndClient(cfg *rest.Config, httpClient *http.Client, opts ...Option) (*Factory, error) {
 	if cfg == nil || httpClient == nil {
 		return nil, errors.New("dynamicinformer: the rest.Config or the HTTP client is nil")

@@ -187,8 +187,8 @@ func WithNamespaceSelector(selector string) InformerOption {
 // WithAllowedNamespaces limits informers to namespaces that the user may list. If a list of all namespaces is forbidden, the informer follows
 // Namespace objects, as [WithNamespaceSelector] does, and goes on with those whose lists are not forbidden: the others are not in its status
 // and are tried again after five minutes, or on [Lease.Retry]. A list of all namespaces from the cache returns also a
-// [*status.IncompleteError], which names the others. One that is forbidden later keeps its objects and has the reason; it is tried more often
-// at first, as when all are. An informer that has fallen back stays so. [WithNamespaces] or [WithNamespaceSelector], in any order, limit it.
+// [*status.IncompleteError], which names the others. One that is forbidden later keeps its objects and has the reason. It is tried
+// more often at first, and so are all namespaces if all are forbidden. An informer that has fallen back stays so. [WithNamespaces] or [WithNamespaceSelector], in any order, limit it.
 func WithAllowedNamespaces() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", s.namespaces.Allowed() })
 }
@@ -334,8 +334,8 @@ func WithPolling(period time.Duration) InformerOption {
 // them; a server without the feature ShardedListAndWatch sends all, and the others are left out. When the shard changes, gained objects are
 // listed and added, beside the open watch; lost ones leave the cache, and handlers get OnMoved if they are a [MovedHandler], and no deletion.
 // A handler is called only for objects that shard owns at that time, and the shard lets slots go after the calls in progress: other events wait
-// until it owns the object again, or has lost it. A program that acts later than its handlers, as with a queue, asks shard.Owns before. The first list
-// waits for the first slots, for up to 20 s; slots that are gained later do not wait for a budget. Objects without a UID count as those of one
+// until it owns the object again, or has lost it. A program that acts later than its handlers, such as one with a queue, calls shard.Owns first.
+// The first list waits for the first slots, for up to 20 s; slots that are gained later do not wait for a budget. Objects without a UID count as those of one
 // slot, but handlers are called for them also without it, and the shard does not wait for these calls. A nil shard has no effect.
 func WithShard(shard sharding.Shard) InformerOption {
 	if shard != nil && !reflect.ValueOf(shard).Comparable() {

@@ -11,8 +11,8 @@ import (
 	"github.com/gvrkit/gvrkit/discovery"
 )
 
-// HealthPolicy is what a health check requires of informers. The zero value requires that none has been
-// degraded, and that the type of none has been gone.
+// HealthPolicy is what a health check requires of informers. The zero value requires that no informer has
+// been degraded, and that no type has been gone.
 type HealthPolicy struct {
 	// Resources must have an informer each. If it is empty, the check is of all informers. Otherwise it is
 	// of informers on these, also if their types have never been served.

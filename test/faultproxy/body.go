@@ -11,8 +11,8 @@ import (
 
 // CutAt returns a fault that breaks the connection after n bytes of the body: the
 // client gets an unexpected EOF. A body of fewer bytes arrives complete, and so does a
-// body of exactly n bytes with a Content-Length header. A negative n is zero: the break
-// follows the header.
+// body of exactly n bytes with a Content-Length header. A negative n is zero: the connection
+// breaks after the header.
 func CutAt(n int) Fault {
 	return limited(n, nil, func(*http.Request) { panic(http.ErrAbortHandler) })
 }
@@ -20,7 +20,7 @@ func CutAt(n int) Fault {
 // HangAt returns a fault that sends n bytes of the body, and then nothing. The request
 // ends when the client disconnects or the proxy closes; Heal does not end it. A body of
 // fewer bytes arrives complete, and so does a body of exactly n bytes with a
-// Content-Length header. A negative n is zero: the silence follows the header.
+// Content-Length header. A negative n is zero: only the header is sent.
 func HangAt(n int) Fault {
 	return limited(n, nil, func(r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // net/http detects that a client disconnects only after this

@@ -8,6 +8,7 @@
 //	…
 //	blocks := faultproxy.Resource("crd.projectcalico.org", "ipamblocks")
 //	proxy.Inject(blocks, faultproxy.For(5*time.Second, faultproxy.Fail(404)))
+//	proxy.Inject(faultproxy.All(blocks, faultproxy.Namespace("team-a")), faultproxy.Fail(403))
 //	…
 //	proxy.OpenWatches(blocks)
 //

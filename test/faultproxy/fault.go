@@ -43,8 +43,8 @@ func For(d time.Duration, fault Fault) Fault {
 	})
 }
 
-// Times applies fault to the first n matching requests. If n is not positive, fault is
-// never applied.
+// Times applies fault to the first n matching requests. Requests that fault does not change count, too:
+// for a fault of watches, the match needs Verb("watch"). If n is not positive, fault is never applied.
 func Times(n int, fault Fault) Fault {
 	return gated(fault, func() func() bool {
 		var met atomic.Int64
