@@ -362,7 +362,7 @@ var rows = []row{
 		number: 68, title: "A factory with many types is shut down under load",
 		tests:    []string{"dynamicinformer: TestFactory_ShutdownWaitsForHandlers", "dynamicinformer: TestListConcurrency_ShutdownDoesNotWaitForTheQueue", "dynamicinformer: TestShutdown_WaitsForTheRemovalOfHandlers"},
 		gvrkit:   "the shutdown returns within 5 s; then no goroutine of informers, no call and no request; no watch is left",
-		more:     "an error of Shutdown names the handlers that block",
+		more:     "an error of Shutdown names the types whose handlers block",
 		clientGo: "the shutdown returns within 5 s; then no goroutine of informers, no call and no request; no watch is left",
 		run:      shutdownUnderLoad,
 	},
