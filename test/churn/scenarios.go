@@ -199,6 +199,7 @@ func (g *generator) changedSet() {
 	g.add(Redefine, []string{s.typ}, "scope", "Cluster", "versions", "v1,v1beta1")
 	s.do(Create, "c/z", "color", g.color())
 	g.add(Settle, nil)
+	g.add(Pause, []string{"6s"}) // until the model has an answer for a version
 	s.do(Update, "c/z", "color", g.color())
 	s.end()
 }
