@@ -562,7 +562,7 @@ func (l *live) enter(src source, state SourceState, verb string, err error) {
 	switch {
 	case !changed:
 	case state == SourceForbidden:
-		l.logger.Info("Watch is forbidden; polling discovery documents instead", "path", src.path, "verb", verb, "err", err)
+		l.logger.Info("The server refuses the request; polling discovery documents instead", "path", src.path, "verb", verb, "err", err)
 	case state == SourceFailing:
 		l.logger.V(2).Info("Watch has failed; trying again", "path", src.path, "verb", verb, "err", err)
 	default:

@@ -26,7 +26,7 @@ var Parameters = map[string]Parameter{
 	"count":      integer("how many objects; without it, 10"),
 
 	// of faults
-	"kind":      {Does: "what the fault does: FaultKinds describes each kind", Values: "a fault kind", valid: func(value string) bool { _, known := faultKinds[value]; return known }},
+	"kind":      oneOf("what the fault does: FaultKinds describes each kind", kindsOfFaults()...),
 	"at":        integer("the number in the description of the fault kind: of bytes (without it, 100), events or pages (1), or bytes per second (5000)"),
 	"code":      integer("the HTTP status of a failure; without it, 503"),
 	"verb":      listOf("the verbs of the requests that a fault or a permission concerns; without it, all; kinds of faults that concern only one verb ignore it", "list", "watch"),

@@ -142,8 +142,11 @@ func Run(ctx context.Context, cfg Config, script Script) (Result, error) {
 
 // open starts proxy, clients and subject.
 func (r *run) open(ctx context.Context) error {
-	if len(r.Servers) == 0 {
-		return errors.New("churn: there is no server")
+	switch {
+	case len(r.Servers) == 0:
+		return errors.New("churn: Config.Servers is empty: add the configuration of an API server")
+	case r.Subject == nil:
+		return errors.New("churn: Config.Subject is nil: set it to a function that starts the program under test")
 	}
 	var clients []*http.Client
 	for _, server := range r.Servers {
@@ -418,7 +421,10 @@ func (r *run) quiet(ctx context.Context) []Violation {
 			return nil
 		}
 		if time.Since(begun) > 10*time.Second || wait(ctx, 10*time.Millisecond) != nil {
-			return []Violation{{Released, fmt.Sprintf("after the end of the subject, %d watches are open, and %d of its goroutines run: %s%v", open, len(left), strings.Join(left, "\n"), err)}}
+			if err != nil {
+				left = append(left, err.Error())
+			}
+			return []Violation{{Released, fmt.Sprintf("after the end of the subject, open watches: %d; its goroutines: %s", open, cmp.Or(strings.Join(left, "\n"), "none"))}}
 		}
 	}
 }

@@ -129,6 +129,17 @@ func TestRun_ReportsWhatASubjectDoes(t *testing.T) {
 }
 
 // The lag is that of the script: neither a rest nor the next run has it.
+func TestRun_AnIncompleteConfigIsAnError(t *testing.T) {
+	for want, cfg := range map[string]churn.Config{
+		"Config.Servers": {Subject: func(context.Context, churn.Environment) (churn.Subject, error) { return &plain{}, nil }},
+		"Config.Subject": {Servers: []*rest.Config{serve(t)}},
+	} {
+		if _, err := churn.Run(t.Context(), cfg, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error about %s", err, want)
+		}
+	}
+}
+
 func TestRun_EndsItsLag(t *testing.T) {
 	t.Parallel()
 	var set []time.Duration

@@ -207,7 +207,7 @@ func ParseOp(line string) (Op, error) {
 	}
 	usage, known := Verbs[words[0]]
 	if !known {
-		return Op{}, fmt.Errorf("churn: %q: there is no verb %q", line, words[0])
+		return Op{}, fmt.Errorf("churn: %q: there is no verb %q; there are %v", line, words[0], slices.Sorted(maps.Keys(Verbs)))
 	}
 	op := Op{Verb: words[0], With: map[string]string{}}
 	for _, word := range words[1:] {
@@ -236,8 +236,10 @@ func ParseOp(line string) (Op, error) {
 // complete returns an error for a pause without a duration, and for a fault without a kind.
 func (op Op) complete() error {
 	if op.Verb == Pause {
-		_, err := time.ParseDuration(op.Arg("duration"))
-		return err
+		if _, err := time.ParseDuration(op.Arg("duration")); err != nil {
+			return fmt.Errorf("the duration must be one such as 300ms or 2s: %w", err)
+		}
+		return nil
 	}
 	if op.Verb == Fault && op.With["kind"] == "" {
 		return fmt.Errorf("the parameter kind is missing; the kinds are %v", kindsOfFaults())

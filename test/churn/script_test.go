@@ -44,6 +44,17 @@ func TestParseOp_ChecksParameters(t *testing.T) {
 	}
 }
 
+// An error says which values there are.
+func TestParseOp_ErrorsSayWhatIsValid(t *testing.T) {
+	for text, want := range map[string]string{
+		"fault f t1 kind=gon": "gonestatus", "fault f t1": "gonestatus", "pause 3": "such as 300ms", "creat t1 a/x": "create",
+	} {
+		if _, err := churn.ParseOp(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q in it", text, err, want)
+		}
+	}
+}
+
 func TestVerbs_ParametersAreDescribed(t *testing.T) {
 	used := map[string]bool{}
 	for verb, usage := range churn.Verbs {

@@ -45,10 +45,7 @@ var errCut = errors.New("faultproxy: watch cut")
 // http.DefaultTransport. Close ends the proxy.
 func Start(target string, transport http.RoundTripper) (*Proxy, error) {
 	to, err := url.Parse(target)
-	if err != nil {
-		return nil, fmt.Errorf("faultproxy: target: %w", err)
-	}
-	if to.Scheme == "" || to.Host == "" {
+	if err != nil || to.Scheme == "" || to.Host == "" {
 		return nil, fmt.Errorf("faultproxy: target %q is not a URL with scheme and host, such as https://127.0.0.1:6443", target)
 	}
 	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})

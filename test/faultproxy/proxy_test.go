@@ -310,8 +310,11 @@ func TestProxy_PastIsInOrderOfArrival(t *testing.T) {
 
 func TestStart_RejectsAnInvalidURL(t *testing.T) {
 	for _, target := range []string{"", "127.0.0.1:1", "://"} {
-		if proxy, err := faultproxy.Start(target, nil); err == nil {
+		switch proxy, err := faultproxy.Start(target, nil); {
+		case err == nil:
 			t.Errorf("Start(%q): no error; Close: %v", target, proxy.Close())
+		case !strings.Contains(err.Error(), "such as https://"):
+			t.Errorf("Start(%q): %v", target, err)
 		}
 	}
 }
