@@ -114,6 +114,40 @@ func TestMachine_RepeatedConflictsAreRare(t *testing.T) {
 	}
 }
 
+// Another program may change or delete the Lease after each write, and lists may come from a server that does not have it.
+func TestMachine_ALeaseThatIsNeverAsWrittenIsRare(t *testing.T) {
+	for name, change := range map[string]func(r *rig, own record){
+		"it is not in the list":     func(r *rig, own record) { r.drop(own.name) },
+		"another process writes it": func(r *rig, own record) { own.instance, own.identity = "other", ""; r.store(&own) },
+		"it claims nothing":         func(r *rig, own record) { own.claims = Slots{}; r.store(&own) },
+		"it has another seat":       func(r *rig, own record) { own.seat = 7; r.store(&own) },
+		"it was released":           func(r *rig, own record) { own.identity = ""; r.store(&own) },
+		"it leaves":                 func(r *rig, own record) { own.leaving = true; r.store(&own) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			begun, writes := r.now, 0
+			for r.now < begun+time.Minute {
+				switch sent, wait := r.next(r.clock()); sent.verb {
+				case 0:
+					r.now += wait
+				case create, update:
+					if writes++; writes > 100 {
+						t.Fatalf("%d writes in %v", writes, r.now-begun)
+					}
+					r.answer(0)
+					change(r, *r.stored(r.name))
+				default:
+					r.answer(0)
+				}
+			}
+			if most := int(time.Minute/usual.retry)*5/4 + 3; writes > most || writes < most/2 {
+				t.Errorf("%d writes in a minute, want at most %d", writes, most)
+			}
+		})
+	}
+}
+
 func TestMachine_HungRequestLeavesTimeForAnother(t *testing.T) {
 	r := newRig(t)
 	r.cycle()

@@ -60,3 +60,28 @@ func TestMachine_ReleasesGarbageWithoutClaims(t *testing.T) {
 		r.answer(0)
 	}
 }
+
+// The server keeps a Lease with a finalizer, also if it has accepted its deletion.
+func TestMachine_GarbageThatStaysIsTriedRarely(t *testing.T) {
+	r := newRig(t, other("x", Slots{}), other("y", Slots{}), other("z", Slots{}))
+	begun, tried := r.now, map[string]int{}
+	for r.now < begun+10*time.Minute {
+		sent, wait := r.next(r.clock())
+		switch sent.verb {
+		case 0:
+			r.now += wait
+			continue
+		case release, remove:
+			if tried[sent.record.name]++; tried[sent.record.name] > 200 {
+				t.Fatalf("after %v: %v", r.now-begun, tried)
+			}
+		}
+		r.answers = 0 // their number is checked here
+		r.answer(0)
+	}
+	for _, name := range []string{"group-x", "group-y", "group-z"} {
+		if tried[name] < 20 {
+			t.Errorf("%s was tried %d times: %v", name, tried[name], tried)
+		}
+	}
+}

@@ -93,6 +93,7 @@ func (g *grant) owns(slot int, now instant) bool { return g.slots.Has(slot) && !
 type peer struct {
 	*record
 	since   time.Duration // by the monotonic clock: when this version was first seen
+	tried   time.Duration // when this member last asked the server to release or delete it; 0: never
 	gone    bool          // it was not in the last list, and had not left
 	expired bool
 }
@@ -147,11 +148,15 @@ type machine struct {
 	listDue      bool
 	retryAt      time.Duration // no request before
 	pollAt       time.Duration // the next list or renewal
-	conflicts    int           // since the last successful write
-	relabelledAt int64         // acked when the label of the own Lease was last put back
-	sure         bool          // the stored version of the own Lease is known
-	stored       record        // the own Lease as it was last seen; without a version: there is none
-	written      record        // the last write that was sent
+	cleanAt      time.Duration // no request before that releases or deletes Leases of others
+	cleaned      *peer         // what the last such request was for, and the version that it had; nil: a list has followed
+	cleanedFrom  string
+	conflicts    int    // since the last successful write
+	differences  int    // the number of lists in a row in which the own Lease was not as the last write, which was executed
+	relabelledAt int64  // acked when the label of the own Lease was last put back
+	sure         bool   // the stored version of the own Lease is known
+	stored       record // the own Lease as it was last seen; without a version: there is none
+	written      record // the last write that was sent
 	writtenAt    instant
 	acked        int64 // the last write that is known to have been executed
 
@@ -243,7 +248,7 @@ func (m *machine) next(now instant) (request, time.Duration) {
 		return request{}, min(wait, m.retryAt-now.mono)
 	}
 	r := request{timeout: m.requestTimeout()}
-	switch garbage := m.garbage(); {
+	switch garbage := m.garbage(now); {
 	case !m.sure:
 		r.verb = list
 	case m.leaving && m.stored.version == "": // nothing to release: only followers may need time
@@ -260,8 +265,10 @@ func (m *machine) next(now instant) (request, time.Duration) {
 	case garbage != nil && garbage.identity != "": // first, so that each member sees that it claims nothing
 		r.verb, r.record = release, *garbage.record
 		r.record.identity, r.record.claims = "", Slots{}
+		m.clean(now, garbage)
 	case garbage != nil:
 		r.verb, r.record = remove, *garbage.record
+		m.clean(now, garbage)
 	case now.mono >= m.pollAt:
 		r.verb = list
 	default:
@@ -269,6 +276,31 @@ func (m *machine) next(now instant) (request, time.Duration) {
 	}
 	m.inFlight, m.sent = r.verb, now
 	return r, wait
+}
+
+// says reports whether two records of a Lease have the same contents, apart from the term.
+func (r *record) says(other *record) bool {
+	return r.identity == other.identity && r.instance == other.instance && r.write == other.write &&
+		r.claims == other.claims && r.leaving == other.leaving && r.seat == other.seat
+}
+
+// slowDown delays the next request if the Leases in lists stay other than this member has written them: the own one, which another program may change
+// or delete after each write, or one that the server keeps, for example because it has a finalizer. One difference is normal, and is
+// corrected at once.
+func (m *machine) slowDown(now instant, own *record) {
+	switch {
+	case m.acked == 0 || m.acked != m.written.write: // it is not known what the Lease should say
+	case own != nil && own.says(&m.written):
+		m.differences = 0
+	default:
+		if m.differences++; m.differences > 1 {
+			m.retryAt = m.sent.mono + m.period()
+		}
+	}
+	if p := m.cleaned; p != nil && !p.gone && p.version == m.cleanedFrom && slices.Contains(m.peers, p) {
+		m.cleanAt = now.mono + m.retry
+	}
+	m.cleaned = nil
 }
 
 // untilTermEnds returns how long the member may still act, or an hour.
@@ -399,6 +431,7 @@ func (m *machine) listed(now instant, records []*record) {
 		m.err = nil
 	}
 	own := m.merge(now, records)
+	m.slowDown(now, own)
 	if m.observeOwn(now, own); m.left || m.waitsForPredecessor() {
 		m.pollAt = now.mono + m.period()
 		return
@@ -604,17 +637,24 @@ func (m *machine) claimedByOthers() (claimed Slots) {
 const forget = 4
 
 // garbage returns a Lease of a member that is gone: one that has expired, to release it, so that members who join do not wait until it has
-// expired for them, or one to delete. Only the first member of the group, by the names of Leases, releases and deletes Leases.
-func (m *machine) garbage() *peer {
-	if m.leaving || m.waitsForPredecessor() || len(m.members) > 0 && m.members[0].name < m.name {
+// expired for them, or one to delete. If there are several, it is the one that was tried least recently. Only the first member of the group, by
+// the names of Leases, releases and deletes Leases.
+func (m *machine) garbage(now instant) (oldest *peer) {
+	if m.leaving || m.waitsForPredecessor() || now.mono < m.cleanAt || len(m.members) > 0 && m.members[0].name < m.name {
 		return nil
 	}
 	for _, p := range m.peers {
-		if !p.gone && (p.expired && p.identity != "" || m.sent.mono-p.since >= forget*(max(m.lease, p.term)+m.skew)) {
-			return p
+		if !p.gone && (p.expired && p.identity != "" || m.sent.mono-p.since >= forget*(max(m.lease, p.term)+m.skew)) &&
+			(oldest == nil || p.tried < oldest.tried) {
+			oldest = p
 		}
 	}
-	return nil
+	return oldest
+}
+
+// clean records that a request to release or delete the Lease of p is sent.
+func (m *machine) clean(now instant, p *peer) {
+	p.tried, m.cleaned, m.cleanedFrom = now.mono, p, p.version
 }
 
 // compareNames orders records as the machine expects them.
