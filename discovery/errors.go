@@ -68,7 +68,7 @@ func (e *NotServedError) Error() string {
 	} else {
 		b.WriteString("; is its CustomResourceDefinition installed?")
 	}
-	return b.String()
+	return errtext.Cut(b.String())
 }
 
 // Is reports whether target is ErrNotServed.
@@ -134,7 +134,7 @@ func (e *InconclusiveError) Error() string {
 		}
 		text += ": could not read the resources of " + strings.Join(failed, ", ")
 	}
-	return fmt.Sprintf("%s: %v%s", text, e.Err, advice(e.Err))
+	return errtext.Cut(fmt.Sprintf("%s: %v%s", text, e.Err, advice(e.Err)))
 }
 
 // advice returns the end of an error text that says what to do about err, or "".
@@ -189,9 +189,9 @@ func newNotEstablishedError(q question, definition *crd) *NotEstablishedError {
 func (e *NotEstablishedError) Error() string {
 	text := fmt.Sprintf("%s: the CustomResourceDefinition %s is not established", e.Ref, e.CRD)
 	if e.Condition == "" {
-		return text + " yet: the server has set no condition on it"
+		return errtext.Cut(text + " yet: the server has set no condition on it")
 	}
-	return fmt.Sprintf("%s: its condition %s is not true: %s", text, e.Condition, strings.Join(nonEmpty(e.Reason, e.Message), ": "))
+	return errtext.Cut(fmt.Sprintf("%s: its condition %s is not true: %s", text, e.Condition, strings.Join(nonEmpty(e.Reason, e.Message), ": ")))
 }
 
 // Is reports whether target is ErrNotEstablished or ErrNotServed.
@@ -217,7 +217,7 @@ func (e *AmbiguousError) Error() string {
 	for i, res := range e.Candidates {
 		refs[i] = RefOf(res.GVR)
 	}
-	return fmt.Sprintf("%s: served by several groups; say which one: %s", e.Ref, strings.Join(refStrings(refs), " or "))
+	return errtext.Cut(fmt.Sprintf("%s: served by several groups; say which one: %s", e.Ref, strings.Join(refStrings(refs), " or ")))
 }
 
 // Is reports whether target is ErrAmbiguous.
@@ -248,8 +248,8 @@ func (e *VerbError) Error() string {
 	if len(e.Verbs) > 0 {
 		supported = strings.Join(e.Verbs, ", ")
 	}
-	return fmt.Sprintf("%s: the resource does not support %s; it supports %s",
-		RefOf(e.GVR), strings.Join(e.Missing, " and "), supported)
+	return errtext.Cut(fmt.Sprintf("%s: the resource does not support %s; it supports %s",
+		RefOf(e.GVR), strings.Join(e.Missing, " and "), supported))
 }
 
 // Is reports whether target is ErrVerbNotSupported.
@@ -310,7 +310,7 @@ func (e *causesError) Error() string {
 			texts = append(texts, text)
 		}
 	}
-	return strings.Join(texts, "; ")
+	return errtext.Cut(strings.Join(texts, "; "))
 }
 
 // Unwrap returns all errors.

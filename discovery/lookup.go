@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
 // objectRef names a CRD or an APIService: the path of its collection, and its name.
@@ -207,10 +209,10 @@ func (k *knowledge) readVersion(name string, item *apiService) bool {
 func (s *restServer) object(ctx context.Context, ref objectRef, accept string, into any, meta *slimMeta) error {
 	body, err := s.fetch(ctx, ref.path+"/"+ref.name, accept)
 	if err != nil {
-		return err
+		return errtext.Clean(err)
 	}
 	if err := json.Unmarshal(body, into); err != nil || meta.Name != ref.name || meta.UID == "" {
-		return errors.Join(errNoList, err)
+		return errtext.Clean(errors.Join(errNoList, err))
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
 // metadataWatch lists and watches the metadata of all objects of one resource, with client-go's metadata
@@ -86,6 +88,11 @@ var usualWatchPace = watchPace{
 type watchError struct {
 	verb string
 	err  error
+}
+
+// newWatchError returns the error of a request, whose text may have a body.
+func newWatchError(verb string, err error) *watchError {
+	return &watchError{verb: verb, err: errtext.Clean(err)}
 }
 
 func (e *watchError) Error() string { return e.err.Error() }
@@ -243,7 +250,7 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 		err = checkNamed(page.Items[i].Name, page.Items[i].UID)
 	}
 	if err != nil {
-		w.failed.Store(&watchError{verb: "list", err: err})
+		w.failed.Store(newWatchError("list", err))
 		return nil, err
 	}
 	w.failed.Store(nil)
@@ -343,7 +350,7 @@ func (w *metadataWatch) compare(ctx context.Context, version string) error {
 
 // refuse stores and returns the error of a watch.
 func (w *metadataWatch) refuse(err error) error {
-	failed := &watchError{verb: "watch", err: err}
+	failed := newWatchError("watch", err)
 	w.failed.Store(failed)
 	return failed
 }
@@ -410,7 +417,7 @@ func (w *metadataWatch) take(kind watch.EventType, object any) error {
 	switch {
 	case w.failed.Load() != nil: // the list has this event too
 	case err != nil:
-		w.failed.Store(&watchError{verb: "watch", err: err})
+		w.failed.Store(newWatchError("watch", err))
 		w.stop()
 	default:
 		w.event(kind, item)
@@ -448,12 +455,12 @@ func (w *metadataWatch) settle(ctx context.Context, err error) {
 	switch {
 	case failed != nil:
 	case err != nil:
-		failed = &watchError{verb: "list", err: err}
+		failed = newWatchError("list", err)
 	case steady: // the end of a watch that worked is not a failure
 		sleep(ctx, spread(w.pace.first, 0.5, w.jitter), nil)
 		return
 	default:
-		failed = &watchError{verb: "watch", err: errEndedAtOnce}
+		failed = newWatchError("watch", errEndedAtOnce)
 	}
 	cause := failed.err
 	switch {

@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
+
+	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
 // The paths of the root documents.
@@ -106,6 +108,7 @@ func (s *restServer) root(ctx context.Context, path string, previous root, parse
 	if errors.Is(err, errOtherFormat) || apierrors.IsNotAcceptable(err) {
 		r, err = s.ask(ctx, path, acceptLegacy, previous, parse)
 	}
+	err = errtext.Clean(err) // a name or a time of the document may be long
 	s.endpoint.pauses.settle(path, err)
 	switch {
 	case apierrors.IsNotFound(err) && len(previous.groups) == 0:
@@ -194,6 +197,7 @@ func (s *restServer) groupVersion(ctx context.Context, gv schema.GroupVersion) (
 			err = fmt.Errorf("GET %s: %w", path, err)
 		}
 	}
+	err = errtext.Clean(err)
 	s.endpoint.pauses.settle(path, err)
 	return version, err
 }

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+
+	"github.com/gvrkit/gvrkit/internal/errtext"
 )
 
 // askAtOnce is the maximum number of concurrent requests for group versions to a server without
@@ -69,7 +71,7 @@ func (s *adapter) failed() <-chan struct{} { return nil }
 func (s *adapter) everything(ctx context.Context, previous *document) (*document, error) {
 	list, lists, failed, err := s.groups(ctx)
 	if err != nil {
-		return nil, err
+		return nil, errtext.Clean(err)
 	}
 	var groups []groupDoc
 	if list != nil {
@@ -83,7 +85,7 @@ func (s *adapter) everything(ctx context.Context, previous *document) (*document
 	} else {
 		fill(ctx, groups, func(_ context.Context, gv schema.GroupVersion) (versionDoc, error) {
 			if lists[gv] == nil {
-				return versionDoc{}, failed[gv]
+				return versionDoc{}, errtext.Clean(failed[gv])
 			}
 			return readList(gv, lists[gv])
 		})
@@ -92,7 +94,7 @@ func (s *adapter) everything(ctx context.Context, previous *document) (*document
 		for j := range groups[i].versions {
 			version := &groups[i].versions[j]
 			if err := failed[schema.GroupVersion{Group: groups[i].name, Version: version.name}]; err != nil {
-				version.err = err // the aggregated document marks it as stale
+				version.err = errtext.Clean(err) // the aggregated document marks it as stale
 			}
 		}
 	}
@@ -122,7 +124,7 @@ func (s *adapter) groupVersion(ctx context.Context, gv schema.GroupVersion) (ver
 	s.calls.Add(1)
 	list, err := s.client.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
 	if err != nil {
-		return versionDoc{}, err
+		return versionDoc{}, errtext.Clean(err)
 	}
 	return readList(gv, list)
 }

@@ -173,7 +173,7 @@ var ofDiscovery = []table{
 		{"a successful watch does not end the back-off", "metadataWatch.open", drop("w.resetBackoff()")},
 		{"Retry-After of a list of CRDs is ignored", "watchTransport.RoundTrip", drop("t.endpoint.pauses.settle(path, fault)")},
 		{"an object without a UID is accepted", "checkNamed", replace(`name == "" || uid == ""`, `name == ""`)},
-		{"an event without a UID is skipped", "metadataWatch.take", drop(`w.failed.Store(&watchError{verb: "watch", err: err})`)},
+		{"an event without a UID is skipped", "metadataWatch.take", drop(`w.failed.Store(newWatchError("watch", err))`)},
 		{"a list without a resourceVersion is accepted", "metadataWatch.listPage", never(`page.ResourceVersion == ""`)},
 		{"a list that hangs does not end", "metadataWatch.listPage", replace("context.WithTimeout(ctx, w.pace.page)", "context.WithCancel(ctx)")},
 		{"a watch that hangs does not end", "metadataWatch.open", replace("func() { end(errOverdue) }", "func() {}")},
