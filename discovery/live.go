@@ -102,6 +102,8 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 //   - if its type is not served for a second, for the reason;
 //   - if no request for /apis has succeeded since Run began, a minute after Run has seen the CRD.
 //
+// After 300 reads in quick succession, Run reads at most five objects a second.
+//
 // [Resolver.Status] has the state of each source, and the logger in ctx logs its changes. A server may
 // have no CRDs or no APIServices.
 //

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/gvrkit/gvrkit/internal/errtext"
 )
@@ -33,6 +34,8 @@ const (
 	readBackoff = time.Second      // the pause after the first failure; it doubles
 	readAgain   = 30 * time.Second // the maximum pause
 	readAnyway  = time.Minute      // the age of a CRD that is read though no document has the named groups
+	readRate    = 5                // reads a second, after readBurst: an object may change without end
+	readBurst   = 300
 )
 
 // toRead records that an object has changed and may have to be read.
@@ -131,6 +134,7 @@ func (l *live) readObjects(ctx context.Context, s *restServer) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	free := readAtOnce
+	rate := flowcontrol.NewTokenBucketRateLimiter(readRate, readBurst)
 	done := make(chan struct{}, readAtOnce)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -141,7 +145,9 @@ func (l *live) readObjects(ctx context.Context, s *restServer) {
 		for _, ref := range refs {
 			free--
 			wg.Go(func() {
-				l.readObject(ctx, s, ref)
+				if rate.Wait(ctx) == nil {
+					l.readObject(ctx, s, ref)
+				}
 				done <- struct{}{}
 			})
 		}

@@ -70,6 +70,28 @@ func (w *memoryServer) every(t *testing.T, period time.Duration, do func()) {
 	})
 }
 
+// An object that changes without end is read at most five times a second, after a burst.
+func TestRun_ReadsAreRareIfAnObjectChangesWithoutEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		w.update(func() { w.serveByService("gadgets") })
+		runFor(t, r)
+		changes := 0
+		w.every(t, 20*time.Millisecond, func() {
+			changes++
+			w.setAPI(&apiServiceObject{name: gadgetsService, service: true, server: strconv.Itoa(changes), available: true})
+		})
+		sleep(time.Minute) // the burst
+		w.update(func() { clear(w.counts) })
+		sleep(time.Minute)
+		w.update(func() {
+			if got := w.counts["apis.get"]; got < 250 || got > 310 {
+				t.Errorf("%d reads in a minute, after %d changes: %v", got, changes, w.counts)
+			}
+		})
+	})
+}
+
 // Events during a short watch make no difference.
 func TestRun_AShortWatchIsOpenedLessAndLessOften(t *testing.T) {
 	for name, upset := range map[string]func(t *testing.T, w *memoryServer){
