@@ -241,6 +241,34 @@ func TestGate_ListsAreConsistentAndComplete(t *testing.T) {
 	})
 }
 
+// The pager requests the next page without a pause.
+func TestGate_ListsWithAPauseIfAPageIsItsOwnNextPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, observer := &script{}, &observer{}
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{}
+			if len(client.requests()) < 100 {
+				list.SetContinue("more")
+			}
+			return list, nil
+		}
+		lw := gateOf(source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Observer: observer}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := lw.ListWithContext(ctx, metav1.ListOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if got := len(client.requests()); got > 20 {
+			t.Errorf("%d requests in a minute", got)
+		}
+		for _, err := range observer.errors() {
+			if !errors.Is(err, source.ErrNotAList) {
+				t.Errorf("error %v", err)
+			}
+		}
+	})
+}
+
 func TestGate_RetriesAListUntilItSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported []error

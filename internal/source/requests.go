@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -119,6 +120,9 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 		err = fmt.Errorf("%w within %v", errNoList, cmp.Or(r.timeout, listAfter))
 	}
 	if err == nil {
+		err = checkNext(list, opts.Continue)
+	}
+	if err == nil {
 		err = r.checkAll(list)
 	}
 	if err != nil {
@@ -126,6 +130,18 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 		return nil, err
 	}
 	return list, nil
+}
+
+// checkNext returns an error if page, which was requested with the token at, has the same token for the next page. The pager would
+// request it again and again, without a pause, and keep all its objects.
+func checkNext(page runtime.Object, at string) error {
+	if at == "" {
+		return nil
+	}
+	if list, err := meta.ListAccessor(page); err == nil && list.GetContinue() == at {
+		return fmt.Errorf("%w that ends: a page refers to itself as the next one", ErrNotAList)
+	}
+	return nil
 }
 
 // watch opens a stream, which the caller closes.
