@@ -281,6 +281,7 @@ var ofSource = []table{
 		{"the end of the caller's context is reported as a failure", "requests.failed", never("ctx.Err() != nil")},
 		{"a watch-list request without a response is waited for", "requests.open", replace(
 			"time.AfterFunc(answerAfter, cancel)", "time.AfterFunc(answerAfter, func() {})")},
+		{"a page may be its own next page", "checkNext", never("list.GetContinue() == at")},
 		{"objects of another kind in a list are accepted", "requests.list", replace("r.checkAll(list)", "nil")},
 		{"an informer gets objects in namespaces of a type that was cluster-scoped", "requests.check", never(`err == nil && object.GetNamespace() != ""`)},
 		{"the watch-list marker is not forwarded", "unstructuredClient.IsWatchListSemanticsUnSupported", replace("c.Interface", "nil")},
