@@ -310,7 +310,7 @@ func isClosed(ch <-chan struct{}) bool {
 }
 
 // await waits for changed, or returns the error of ctx.
-func await(ctx context.Context, changed <-chan struct{}) error {
+func await[T any](ctx context.Context, changed <-chan T) error {
 	select {
 	case <-changed:
 		return nil
@@ -331,6 +331,12 @@ func (g *gate) changed(t Type, err error) bool {
 	now, _ := g.available.Current()
 	return errors.Is(err, errGaveWay) || !t.isStill(now) && (err != nil || !t.follows(now))
 }
+
+// After emptyPages pages in a row without objects, each further page waits for emptyPause: there may be no end of them.
+const (
+	emptyPages = 20
+	emptyPause = 200 * time.Millisecond
+)
 
 // response is the response to a list, of all pages.
 type response struct {
@@ -387,7 +393,11 @@ func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan str
 	defer cancelOn(news{changed: changed}, cancel)()
 	from = from.reporting(turn)
 	r := response{identity: g.identityIn, view: from.view}
+	empty := 0 // the number of pages in a row without objects
 	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		if empty >= emptyPages {
+			_ = await(ctx, time.After(emptyPause)) // the request has the error of ctx
+		}
 		page, err := from.list(ctx, opts)
 		if opts.Continue == "" { // also if the pager begins again
 			r.undecodable = nil
@@ -399,6 +409,9 @@ func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan str
 			}
 		}
 		r.undecodable = append(r.undecodable, bad...)
+		if empty++; err == nil && meta.LenList(page)+len(bad) > 0 {
+			empty = 0
+		}
 		if err == nil {
 			err = g.awaitRest(ctx, turn, page)
 		}

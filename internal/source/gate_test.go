@@ -269,6 +269,29 @@ func TestGate_ListsWithAPauseIfAPageIsItsOwnNextPage(t *testing.T) {
 	})
 }
 
+// A server may send pages without objects. There may be no end of them.
+func TestGate_PagesWithoutObjectsAreRare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &script{}
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			list := &unstructured.UnstructuredList{}
+			if n := len(client.requests()); n < 1000 {
+				list.SetContinue(fmt.Sprint(n))
+			}
+			return list, nil
+		}
+		lw := gateOf(source.New(source.Config{Client: source.Unstructured(client), GVR: widgets}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := lw.ListWithContext(ctx, metav1.ListOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if got := len(client.requests()); got < 250 || got > 330 {
+			t.Errorf("%d requests in a minute", got)
+		}
+	})
+}
+
 func TestGate_RetriesAListUntilItSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported []error

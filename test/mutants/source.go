@@ -281,6 +281,7 @@ var ofSource = []table{
 		{"the end of the caller's context is reported as a failure", "requests.failed", never("ctx.Err() != nil")},
 		{"a watch-list request without a response is waited for", "requests.open", replace(
 			"time.AfterFunc(answerAfter, cancel)", "time.AfterFunc(answerAfter, func() {})")},
+		{"pages without objects have no pause", "gate.listPages", never("empty >= emptyPages")},
 		{"a page may be its own next page", "checkNext", never("list.GetContinue() == at")},
 		{"objects of another kind in a list are accepted", "requests.list", replace("r.checkAll(list)", "nil")},
 		{"an informer gets objects in namespaces of a type that was cluster-scoped", "requests.check", never(`err == nil && object.GetNamespace() != ""`)},
