@@ -45,7 +45,7 @@ func checkKind(kind string, item runtime.Object) error {
 		return nil
 	}
 	if got := item.GetObjectKind().GroupVersionKind().Kind; got != "" && got != kind {
-		return fmt.Errorf("%w: the server sent a %s, not a %s", ErrWrongKind, errtext.Cut(got), kind)
+		return errtext.Clean(fmt.Errorf("%w: the server sent a %s, not a %s", ErrWrongKind, got, kind))
 	}
 	return nil
 }
