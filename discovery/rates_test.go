@@ -245,6 +245,41 @@ func TestRun_DocumentsThatDoNotChangeAsExpectedAreRequestedOnceAMinute(t *testin
 	}
 }
 
+// A group version becomes stale, and nothing else changes: its last known types stay.
+func TestRun_StaleDocumentsAreRequestedLessAndLessOften(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		next, _ := started(t, w, r, func() { w.serveByService("gadgets") })
+		sleep(10 * time.Minute)
+		w.update(func() {
+			w.apis.objs[gadgetsService].(*apiServiceObject).available = false // watches send nothing
+			w.snapshot()
+			clear(w.counts)
+		})
+		for _, span := range []struct {
+			during      time.Duration
+			least, most int
+		}{
+			{2 * time.Minute, 5, 65},  // the first one is within a minute; then every 2 s or 10 s
+			{8 * time.Minute, 20, 65}, // every 10 s for five minutes or more
+			{5 * time.Minute, 0, 30},
+			{10 * time.Minute, 8, 12}, // every minute
+		} {
+			sleep(span.during)
+			w.update(func() {
+				if got := w.counts["named"]; got < span.least || got > span.most {
+					t.Errorf("%d documents in %v, want %d to %d", got, span.during, span.least, span.most)
+				}
+				clear(w.counts)
+			})
+		}
+		wantEvents(t, next)
+		if got, err := r.ResolveGVR(t.Context(), gadgets); err != nil || got.GVR != gadgets {
+			t.Errorf("ResolveGVR = %v, %v", got.GVR, err)
+		}
+	})
+}
+
 // If CRDs and APIServices can't be watched, a poll is two conditional requests, once a minute while all
 // awaited types are served.
 func TestRun_PollsAreFrequentOnlyWhileAnAwaitedTypeIsAbsent(t *testing.T) {
