@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,18 +162,58 @@ func TestSet_RegistrationOfAnotherInformerHasNoEffect(t *testing.T) {
 	}
 }
 
-// The informer may have events for a handler when it is removed.
+// The informer may have events for a handler when it is removed: in its own call, or in another goroutine, which does not wait for the call in
+// progress.
 func TestSet_RemovedHandlerIsNotCalled(t *testing.T) {
+	for name, remove := range map[string]func(remove func()){
+		"in its call":          func(remove func()) { remove() },
+		"in another goroutine": func(remove func()) { go remove() },
+		"during its call": func(remove func()) {
+			removed := make(chan struct{})
+			go func() { defer close(removed); remove() }()
+			<-removed
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 500 {
+				removeWhileCalled(t, remove)
+			}
+		})
+	}
+}
+
+// removeWhileCalled calls a handler until it has been removed, and some more times. Remove is called in the third call.
+func removeWhileCalled(t *testing.T, remove func(remove func())) {
+	t.Helper()
 	i := &informer{}
 	s := NewSet(i, &feed{}, nil)
-	r, calls := add(t, s, nil)
-	i.handlers[0].OnAdd(nil, false)
-	if err := s.Remove(r); err != nil {
+	var r cache.ResourceEventHandlerRegistration
+	calls, ended := 0, make(chan error, 1)
+	var removed atomic.Bool
+	r, err := s.Add(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+		if calls++; calls == 3 {
+			remove(func() {
+				err := s.Remove(r)
+				removed.Store(true)
+				ended <- err
+			})
+		}
+	}}, cache.HandlerOptions{}, nil, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
-	i.handlers[0].OnAdd(nil, false)
-	if *calls != 1 || i.removed != 1 {
-		t.Errorf("%d calls, want the one before the removal; removed %d times, want once", *calls, i.removed)
+	for late := 0; late < 3; {
+		before := calls
+		if removed.Load() {
+			late++
+		}
+		i.handlers[0].OnAdd(nil, false)
+		if late > 0 && calls > before {
+			t.Errorf("call %d begins after the removal", calls)
+		}
+	}
+	if err := <-ended; err != nil || calls < 3 || i.removed != 1 {
+		t.Errorf("%d calls; removed %d times from the informer, want once; %v", calls, i.removed, err)
 	}
 }
 
