@@ -219,6 +219,9 @@ func TestLease_ManyAtOnce(t *testing.T) {
 							t.Error(err)
 						}
 					}
+					if got := f.Status(); len(got) > 1 {
+						t.Errorf("%d informers at a time", len(got))
+					}
 					l.Release()
 					<-l.Done()
 				}

@@ -34,6 +34,7 @@ var _ = Describe("Leases on "+embeddedServer.name, func() {
 						_, err := l.AddEventHandler(cache.ResourceEventHandlerFuncs{})
 						Expect(err).NotTo(HaveOccurred())
 					}
+					Expect(len(f.Status())).To(BeNumerically("<=", 2), "one informer of each type")
 					l.Release()
 					<-l.Done()
 				}
@@ -44,6 +45,7 @@ var _ = Describe("Leases on "+embeddedServer.name, func() {
 		Eventually(func() int { return d.proxy.OpenWatches(ofBlocks) }).Should(BeZero())
 		Expect(d.proxy.OpenWatches(faultproxy.Resource(widgets.Group, widgets.Resource))).To(Equal(1))
 		Expect(f.Status()).To(HaveLen(1))
-		Eventually(runtime.NumGoroutine).Should(BeNumerically("<=", base+20)) // connections of the proxy
+		d.http.CloseIdleConnections()
+		Eventually(runtime.NumGoroutine).Should(BeNumerically("<=", base+5)) // those of connections to the server
 	})
 })
