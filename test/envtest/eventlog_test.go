@@ -26,6 +26,7 @@ type eventLog struct {
 	generation map[string]string // of each object, from its label
 	adds       int
 	updates    int // without updates with equal resourceVersions
+	unchanged  int // updates with equal resourceVersions
 	deletes    int
 	violations []string
 }
@@ -80,6 +81,8 @@ func (b *eventLog) OnUpdate(oldObj, newObj any) {
 	}
 	if old.GetResourceVersion() != object.GetResourceVersion() {
 		b.updates++
+	} else {
+		b.unchanged++
 	}
 }
 
@@ -125,6 +128,13 @@ func (b *eventLog) changes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.updates
+}
+
+// repeats returns the number of updates with equal resourceVersions.
+func (b *eventLog) repeats() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.unchanged
 }
 
 // check expects that there are no violations.

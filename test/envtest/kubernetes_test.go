@@ -2,6 +2,8 @@ package envtest_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -48,12 +50,19 @@ var _ = Describe("Core types on "+kubeAPIServer.name, func() {
 
 	It("that can't be watched are rejected with their verbs", func(ctx SpecContext) {
 		d := connect(kubeAPIServer)
-		_, err := d.resolver.Validate(ctx, schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "tokenreviews"})
-		Expect(err).To(MatchError(discovery.ErrVerbNotSupported))
-		Expect(err).To(MatchError(ContainSubstring("supports create")))
-
+		reviews := schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "tokenreviews"}
 		statuses := schema.GroupVersionResource{Version: "v1", Resource: "componentstatuses"} // can be listed and not watched
 		f := d.factory()
+		f.Start(ctx)
+		for gvr, verbs := range map[schema.GroupVersionResource][]string{reviews: {"create"}, statuses: {"get", "list"}} {
+			_, err := f.Acquire(ctx, gvr)
+			Expect(err).To(MatchError(discovery.ErrVerbNotSupported))
+			Expect(err).To(MatchError(HaveSuffix("it supports " + strings.Join(verbs, ", "))))
+			missing, is := errors.AsType[*discovery.VerbError](err)
+			Expect(is).To(BeTrue())
+			Expect(missing.Verbs).To(Equal(verbs))
+		}
+		Expect(f.Status()).To(BeEmpty())
 		f.ForResource(statuses)
 		f.Start(ctx)
 		_ = notSynced(ctx, f, status.ReasonVerbNotSupported, "")

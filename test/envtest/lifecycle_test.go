@@ -135,6 +135,44 @@ func (f *leasedType) againUnseen(ctx context.Context, admin *connection, ships i
 	f.proxy.Heal()
 }
 
+// leaseAlone acquires another lease on the type, which has this number of ships, with a connection and a factory of its own.
+func (f *leasedType) leaseAlone(ctx context.Context, ships int, opts ...dynamicinformer.LeaseOption) *leasedType {
+	GinkgoHelper()
+	d := connect(f.at)                                                                       //nolint:contextcheck // the connection ends with the spec
+	other := &leasedType{connection: d, factory: d.startedFactory(), gvr: f.gvr, crd: f.crd} //nolint:contextcheck // so does the factory
+	var err error
+	other.lease, err = other.factory.Acquire(ctx, other.gvr, opts...)
+	Expect(err).NotTo(HaveOccurred())
+	other.eventLog = newEventLog(other.lease)
+	other.synced(ctx)
+	Eventually(other.eventLog.addsAndDeletes).Should(Equal([2]int{ships, 0}))
+	return other
+}
+
+// ships returns the version and the size of each object in the cache.
+func (f *leasedType) ships() (texts []string) {
+	GinkgoHelper()
+	all, err := f.lease.Unstructured().List(labels.Everything())
+	Expect(err).NotTo(HaveOccurred())
+	for _, ship := range all {
+		size, _, _ := unstructured.NestedInt64(ship.Object, "spec", "size")
+		texts = append(texts, fmt.Sprintf("%s, size %d", ship.GetAPIVersion(), size))
+	}
+	return texts
+}
+
+// serveOnly changes which versions of the type are served.
+func (f *leasedType) serveOnly(ctx context.Context, versions ...string) {
+	GinkgoHelper()
+	list, _, err := unstructured.NestedSlice(f.crd.Object, "spec", "versions")
+	Expect(err).NotTo(HaveOccurred())
+	for _, each := range list {
+		version := each.(map[string]any)
+		version["served"] = slices.Contains(versions, version["name"].(string))
+	}
+	f.patch(ctx, definitions, f.crd.GetName(), map[string]any{"spec": map[string]any{"versions": list}})
+}
+
 // synced waits until the lease's informer has synced.
 func (f *leasedType) synced(ctx context.Context) {
 	GinkgoHelper()
@@ -281,17 +319,9 @@ var _ = Describe("A lease on a type that is created and deleted", onEachServer(f
 		Expect(from).To(Equal("v2"))
 		Eventually(f.eventLog.addsAndDeletes).Should(Equal([2]int{20, 0}))
 
-		serveOnly := func(version string) {
-			list, _, err := unstructured.NestedSlice(f.crd.Object, "spec", "versions")
-			Expect(err).NotTo(HaveOccurred())
-			for _, each := range list {
-				each.(map[string]any)["served"] = version == "" || each.(map[string]any)["name"] == version
-			}
-			f.patch(ctx, definitions, f.crd.GetName(), map[string]any{"spec": map[string]any{"versions": list}})
-		}
-		serveOnly("v2")
+		f.serveOnly(ctx, "v2")
 		Eventually(f.status).Should(SatisfyAll(HaveField("State", status.StateDegraded), HaveField("Reason", status.ReasonVersionNotServed), HaveField("Objects", 20)))
-		serveOnly("v1")
+		f.serveOnly(ctx, "v1")
 		Eventually(f.status).Should(HaveField("State", status.StateSynced))
 		Eventually(preferred.Status).Should(SatisfyAll(HaveField("State", status.StateSynced), HaveField("Resource.GVR.Version", "v1")))
 		Eventually(func() string {
@@ -303,6 +333,51 @@ var _ = Describe("A lease on a type that is created and deleted", onEachServer(f
 		Expect(moving.addsAndDeletes()).To(Equal([2]int{20, 0}))
 		f.eventLog.check()
 		moving.check()
+	})
+
+	It("changes once to a version that is added and preferred, if its policy allows that", func(ctx SpecContext) {
+		const ships, rounds = 20, 3
+		f := leaseAbsentType(ctx, at)
+		f.lease.Release() // it is on v1
+		serve(f.crd, "v1beta1", "v1")
+		f.gvr.Version = "v1beta1"
+		f.define(ctx, f.crd)
+		f.serveOnly(ctx, "v1beta1")
+		f.created++
+		f.createShips(ctx, ships)
+		exact := f.leaseAlone(ctx, ships)
+		preferred := f.leaseAlone(ctx, ships, dynamicinformer.WithVersionPolicy(discovery.FollowPreferred()))
+		Expect(preferred.lease.Resource().GVR.Version).To(Equal("v1beta1"))
+
+		f.serveOnly(ctx, "v1beta1", "v1")
+		for round := range rounds { // half of them change while the version does
+			f.resize(ctx, ships/2, 1000+round)
+		}
+		Eventually(preferred.status).Should(SatisfyAll(HaveField("State", status.StateSynced), HaveField("Resource.GVR.Version", "v1")))
+		Eventually(preferred.ships).Should(HaveEach(HavePrefix(f.gvr.Group + "/v1,")))
+		f.resize(ctx, ships, 77)
+		for l, want := range map[*leasedType]struct {
+			versions  []string
+			unchanged int // an object of another version is an update with an equal resourceVersion
+		}{
+			exact:     {[]string{"v1beta1"}, 0},
+			preferred: {[]string{"v1beta1", "v1"}, ships},
+		} {
+			version := want.versions[len(want.versions)-1]
+			Eventually(l.ships).Should(HaveEach(fmt.Sprintf("%s/%s, size 77", f.gvr.Group, version)))
+			Eventually(l.status).Should(SatisfyAll(
+				HaveField("State", status.StateSynced), HaveField("Resource.GVR.Version", version), HaveField("Handlers", HaveEach(HaveField("Backlog", 0)))))
+			Expect(l.eventLog.addsAndDeletes()).To(Equal([2]int{ships, 0}))
+			Expect(l.eventLog.changes()).To(BeNumerically("<=", rounds*ships/2+ships), "no change comes twice")
+			Expect(l.eventLog.repeats()).To(BeNumerically("<=", want.unchanged))
+			l.eventLog.check()
+			var versions []string
+			for _, request := range l.proxy.Past(l.requests("list", "watch")) {
+				versions = append(versions, request.Version)
+			}
+			Expect(slices.Compact(versions)).To(Equal(want.versions))
+			Eventually(func() int { return l.proxy.OpenWatches(l.requests()) }).Should(Equal(1))
+		}
 	})
 
 	It("keeps its cache through short failures", func(ctx SpecContext) {
@@ -346,6 +421,7 @@ var _ = Describe("A lease on a type that is created and deleted", onEachServer(f
 				<-rate.C
 				write.do(ctx, writer, f.crd.GetName(), i+1)
 			}
+			Expect(time.Since(begun)).To(BeNumerically("<", 20*time.Second), "a slow server gets fewer writes in a second")
 			if write.ofSpec {
 				// The server replaces the storage of the type and ends its watches. A watch of the new storage can't begin at an earlier version.
 				Eventually(watches).WithTimeout(time.Minute).Should(BeNumerically(">", watched))
