@@ -3,12 +3,14 @@ package cases
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -312,7 +314,8 @@ func stuckFinalizer(s *scenario) string {
 		return len(all) == 1 && all[0].GetDeletionTimestamp() != nil
 	})
 	s.says(w, "terminating")
-	meanwhile := fmt.Sprintf("it says %s; %s", w.state(), cached(w))
+	requests := s.whileItTerminates()
+	meanwhile := fmt.Sprintf("%s; it says %s; %s", requests, w.state(), cached(w))
 	s.must("the update", func() bool { return s.log.counts().updates > 0 })
 	before := s.log.String()
 	s.patch(name(0), `{"metadata":{"finalizers":null}}`)
@@ -320,6 +323,20 @@ func stuckFinalizer(s *scenario) string {
 	s.must("the end of the type", func() bool { _, readable := w.objects(); return !readable })
 	s.observe() // no event follows
 	return fmt.Sprintf("%s; %s; when the finalizer is removed, %s in total", meanwhile, before, s.log)
+}
+
+// whileItTerminates describes the answers of the server to requests for a type that is deleted.
+func (s *scenario) whileItTerminates() string {
+	s.Helper()
+	ship := fixture.NewObject(s.gvr.GroupVersion().WithKind("Ship"), name(1), 1, nil)
+	_, err := s.ships().Create(s.ctx, ship, metav1.CreateOptions{})
+	create := "succeeds"
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "terminating") {
+		create = "fails"
+	}
+	list, err := s.ships().List(s.ctx, metav1.ListOptions{})
+	s.check(err)
+	return fmt.Sprintf("a create %s, and a list returns %s", create, count(len(list.Items), "object"))
 }
 
 func subresource(s *scenario) string {
@@ -343,12 +360,13 @@ func forbidden(s *scenario) string {
 	s.proxy.Inject(s.ofType(), faultproxy.Fail(403))
 	w := s.watch(s.gvr)
 	cause := s.cause(w, status.ReasonForbidden)
+	boats := s.watch(s.boats()).wait(s.ctx, limit)
 	s.proxy.Heal()
 	w.retry()
 	got := w.wait(s.ctx, limit)
 	s.must("the objects", func() bool { return s.log.counts().adds >= 3 })
 	s.settle()
-	return fmt.Sprintf("a wait returns %s; when it is allowed: %s, %s", cause, got, s.log)
+	return fmt.Sprintf("a wait returns %s; another type is %s; when it is allowed: %s, %s", cause, boats, got, s.log)
 }
 
 func revoked(s *scenario) string {
@@ -359,11 +377,13 @@ func revoked(s *scenario) string {
 	s.says(w, string(status.ReasonForbidden))
 	meanwhile := fmt.Sprintf("it says %s; %s", w.state(), cached(w))
 	s.resize(0, 77)
+	s.delete(2)
+	s.create(3, 1)
 	s.proxy.Heal()
 	w.retry()
-	s.must("the update", has(w, 0, 77))
+	s.must("all changes", func() bool { return has(w, 0, 77)() && has(w, 3, 3)() && !has(w, 2, 2)() })
 	s.settle()
-	return fmt.Sprintf("%s; when they are granted again, %s in total", meanwhile, s.log)
+	return fmt.Sprintf("%s; one object is changed, one deleted and one created; when they are granted again, %s in total", meanwhile, s.log)
 }
 
 func leaveWhileItHangs(s *scenario) string {
@@ -564,14 +584,20 @@ func nulls(s *scenario) string {
 	s.create(0, 1, func(obj *unstructured.Unstructured) {
 		obj.Object["spec"] = map[string]any{"allocations": []any{nil, int64(0), nil, int64(1)}, "owner": nil}
 	})
-	w := s.watch(s.gvr)
-	if got := w.wait(s.ctx, limit); got != synced {
-		s.Fatal(got)
+	p, labels := s.program(nil), map[string]string{"transformed": "true"}
+	informer := p.ForResource(s.gvr).Informer()
+	s.check(informer.SetTransform(func(obj any) (any, error) {
+		u := obj.(*unstructured.Unstructured)
+		u.SetLabels(labels)
+		return u, nil
+	}))
+	s.start(p)
+	all, converted := unstructuredOf(informer.GetStore()), &berth{}
+	if !maps.Equal(all[0].GetLabels(), labels) {
+		s.Errorf("the transform was not called: %v", all[0])
 	}
-	all, _ := w.objects()
-	converted := &berth{}
-	if ours, is := w.(*gvrkit); is {
-		berths, err := lister.NewTyped[*berth](ours.lease.Informer().GetIndexer(), s.gvr).List(nil)
+	if s.name == "gvrkit" {
+		berths, err := lister.NewTyped[*berth](informer.GetIndexer(), s.gvr).List(nil)
 		s.check(err)
 		converted = berths[0]
 	} else {
@@ -594,7 +620,7 @@ func nulls(s *scenario) string {
 		}
 		texts = append(texts, form.name+": "+is)
 	}
-	return "the JSON, " + strings.Join(texts, ", ")
+	return "the JSON, with a transform of another field, " + strings.Join(texts, ", ")
 }
 
 func largeIntegers(s *scenario) string {
