@@ -1,24 +1,37 @@
 package envtest_test
 
 import (
-	"runtime"
+	"runtime/pprof"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/test/envtest/fixture"
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
 
 var _ = Describe("Leases on "+embeddedServer.name, func() {
 	It("are acquired and released by the thousand without leaks", func(ctx SpecContext) {
+		label := unique("churn")
+		pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels("spec", label))) // those that it starts have them, too
+		goroutines := func() (int, error) { return fixture.InformerGoroutines(label) }
 		d := connect(embeddedServer)
 		f := d.startedFactory()
-		keep, err := f.Acquire(ctx, widgets)
+		for _, gvr := range []schema.GroupVersionResource{widgets, blocks} { // the resolver keeps a watch of the CRD of each
+			l, err := f.Acquire(ctx, gvr)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(l.WaitForSync(ctx)).To(Succeed())
+			if gvr == blocks {
+				l.Release()
+			}
+		}
+		d.quiet()
+		base, err := goroutines()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(keep.WaitForSync(ctx)).To(Succeed())
-		base := runtime.NumGoroutine()
+		Expect(base).NotTo(BeZero())
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() {
@@ -45,7 +58,8 @@ var _ = Describe("Leases on "+embeddedServer.name, func() {
 		Eventually(func() int { return d.proxy.OpenWatches(ofBlocks) }).Should(BeZero())
 		Expect(d.proxy.OpenWatches(faultproxy.Resource(widgets.Group, widgets.Resource))).To(Equal(1))
 		Expect(f.Status()).To(HaveLen(1))
-		d.http.CloseIdleConnections()
-		Eventually(runtime.NumGoroutine).Should(BeNumerically("<=", base+5)) // those of connections to the server
+		Eventually(goroutines).Should(BeNumerically("<=", base))
+		Expect(f.Shutdown(ctx)).To(Succeed())
+		Eventually(goroutines).Should(BeZero())
 	})
 })

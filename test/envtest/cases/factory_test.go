@@ -544,17 +544,9 @@ func (s *scenario) label() {
 }
 
 // goroutines returns the number of labelled goroutines that run code of informers.
-func (s *scenario) goroutines() (total int) {
+func (s *scenario) goroutines() int {
 	s.Helper()
-	var profile bytes.Buffer
-	s.check(pprof.Lookup("goroutine").WriteTo(&profile, 1))
-	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
-		if strings.Contains(stack, s.gvr.Group) && (strings.Contains(stack, "client-go/tools/cache.") || strings.Contains(stack, "gvrkit/internal/")) {
-			var n int
-			_, err := fmt.Sscanf(strings.TrimSpace(stack), "%d @", &n)
-			s.check(err)
-			total += n
-		}
-	}
-	return total
+	n, err := fixture.InformerGoroutines(s.gvr.Group)
+	s.check(err)
+	return n
 }
