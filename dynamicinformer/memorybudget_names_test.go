@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/status"
 )
 
 // A change of the names of a set does not repeat the lists that were refused, and a namespace that leaves the set takes its estimate with it.
@@ -51,4 +52,54 @@ func TestMemoryBudget_NamesChange(t *testing.T) {
 		checkBudget(t, f)
 		shutdown(t, f)
 	})
+}
+
+// A namespace that leaves the set and comes back at once waits for room as before. If its absence was noticed, it is listed again. In any case,
+// the status has the reason why it is not listed.
+func TestMemoryBudget_ANameLeavesAndComesBack(t *testing.T) {
+	for name, tc := range map[string]struct {
+		names   []string
+		change  [][]string
+		pause   time.Duration // between the changes
+		shrinks bool          // b fits when it comes back
+	}{
+		"at once, beside a namespace that is listed":     {[]string{"a", "b"}, [][]string{{"a"}, {"a", "b"}}, 0, false},
+		"at once, with all namespaces":                   {[]string{"a", "b"}, [][]string{{}, {"a", "b"}}, 0, false},
+		"at once, and no namespace is listed":            {[]string{"b"}, [][]string{{"c"}, {"b"}}, 0, false},
+		"an hour later, and no namespace is listed":      {[]string{"b"}, [][]string{{"c"}, {"b"}}, time.Hour, false},
+		"an hour later, beside one that can't be listed": {[]string{"b", "c"}, [][]string{{"c"}, {"b", "c"}}, time.Hour, false},
+		"an hour later, and it fits":                     {[]string{"b"}, [][]string{{"c"}, {"b"}}, time.Hour, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBudget(t, func(in budgetCluster) {
+				types, cluster := in.types, in.cluster
+				createLarge(in.T, cluster, types[0], "ns", 0, 30)
+				createLarge(in.T, cluster, types[1], "a", 0, 2)
+				createLarge(in.T, cluster, types[1], "b", 0, 30)
+				createLarge(in.T, cluster, types[1], "c", 0, 30)
+				f := newFactory(in.T, cluster, dynamicinformer.WithMemoryBudget(bytesOf(in.T, cluster, types[0])*3/2), dynamicinformer.WithPageSize(10))
+				f.Start(in.Context())
+				waitSynced(in.T, acquire(in.T, f, types[0].GVR))
+				l := acquire(in.T, f, types[1].GVR, dynamicinformer.WithNamespaces(tc.names...))
+				time.Sleep(time.Hour)
+				if tc.shrinks {
+					deleteLarge(in.T, cluster, types[1], "b", 2, 30)
+				}
+				for _, names := range tc.change {
+					if err := l.SetNamespaces(names...); err != nil {
+						in.Fatal(err)
+					}
+					time.Sleep(tc.pause)
+				}
+				time.Sleep(time.Hour)
+				for _, n := range l.Status().Namespaces {
+					if fits := n.Name == "a" || tc.shrinks; n.Listed != fits || (n.Reason == status.ReasonOverBudget) == fits {
+						in.Errorf("%+v", n)
+					}
+				}
+				checkBudget(in.T, f)
+				shutdown(in.T, f)
+			})
+		})
+	}
 }

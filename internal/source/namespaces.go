@@ -17,7 +17,7 @@ type Namespaces struct {
 	mu      sync.Mutex
 	names   []string // sorted; replaced as a whole
 	changed chan struct{}
-	failing map[string]*NamespaceFailure // by name, only of names
+	failing map[string]*NamespaceFailure // by name, also of names that have left the set, until forgetFailures
 
 	run         func(ctx context.Context, set *Namespaces, result func(verb string, err error)) // nil: Set is called by users
 	terminating map[string]bool                                                                 // by name
@@ -159,7 +159,20 @@ func (n *Namespaces) use(is bool) {
 func forgetGone[T any](n *Namespaces, kept map[string]T) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	maps.DeleteFunc(n.gone, func(name string, _ bool) bool {
+	forgetOthers(n.gone, kept)
+}
+
+// forgetFailures forgets the failures in namespaces that are not the keys of kept: no list or watch of the others is in progress, and the next one
+// begins anew. Until then, a name that has left the set may be back before anything has noticed that.
+func (n *Namespaces) forgetFailures(kept map[string]bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	forgetOthers(n.failing, kept)
+}
+
+// forgetOthers deletes the keys of m that are not in kept.
+func forgetOthers[V, T any](m map[string]V, kept map[string]T) {
+	maps.DeleteFunc(m, func(name string, _ V) bool {
 		_, is := kept[name]
 		return !is
 	})
@@ -170,6 +183,15 @@ func unique(names []string) []string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// keySet returns names as the keys of a map.
+func keySet(names []string) map[string]bool {
+	keys := make(map[string]bool, len(names))
+	for _, name := range names {
+		keys[name] = true
+	}
+	return keys
 }
 
 // Set replaces the names. A source lists a new namespace and adds its objects, and deletes the objects of a
@@ -187,11 +209,6 @@ func (n *Namespaces) Set(names ...string) {
 	n.names = names
 	for _, name := range names {
 		delete(n.gone, name)
-	}
-	for name := range n.failing {
-		if !n.hasLocked(name) {
-			delete(n.failing, name)
-		}
 	}
 	close(n.changed)
 	n.changed = make(chan struct{})
@@ -237,9 +254,6 @@ func (n *Namespaces) failed(name, verb string, err error) (all bool) {
 	forbidden := apierrors.IsForbidden(err) // may call methods of the error: not under mu
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.hasLocked(name) {
-		return false
-	}
 	failure := n.failing[name]
 	if failure == nil {
 		failure = &NamespaceFailure{Since: time.Now()}
@@ -247,19 +261,23 @@ func (n *Namespaces) failed(name, verb string, err error) (all bool) {
 	}
 	failure.Verb, failure.Err, failure.forbidden = verb, err, forbidden
 	failure.Attempts++
-	return len(n.failing) == len(n.names)
+	return n.hasLocked(name) && n.allLocked(func(*NamespaceFailure) bool { return true })
+}
+
+// allLocked reports whether requests fail in all namespaces, and each failure is such. The caller holds mu.
+func (n *Namespaces) allLocked(such func(*NamespaceFailure) bool) bool {
+	return !slices.ContainsFunc(n.names, func(name string) bool {
+		failure := n.failing[name]
+		return failure == nil || !such(failure)
+	})
 }
 
 // forbidden reports whether only allowed namespaces count, and all of them are forbidden. If so, replaced closes when there are other names.
 func (n *Namespaces) forbidden() (replaced <-chan struct{}, all bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, failure := range n.failing {
-		if !failure.forbidden {
-			return nil, false
-		}
-	}
-	return n.changed, n.allowed && len(n.names) > 0 && len(n.failing) == len(n.names)
+	all = n.allowed && len(n.names) > 0 && n.allLocked(func(failure *NamespaceFailure) bool { return failure.forbidden })
+	return n.changed, all
 }
 
 // succeeded ends the failure of requests with verb. That of a watch, or of a list that replaces one, ends any failure.

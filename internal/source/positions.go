@@ -215,10 +215,7 @@ func (k *known) cover(names []string) {
 	if k.covered != nil || !k.everywhere {
 		return
 	}
-	k.covered = make(map[string]bool, len(names))
-	for _, name := range names {
-		k.covered[name] = true
-	}
+	k.covered = keySet(names)
 }
 
 // lists reports whether the reflector has a whole list of each of names, or of all namespaces.

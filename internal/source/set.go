@@ -64,6 +64,12 @@ func (g *gate) in(set *Namespaces, from *requests, namespace string) *requests {
 	return &in
 }
 
+// retain forgets the refused lists and the failures of namespaces that are not wanted, and of which no list or watch is in progress.
+func (g *gate) retain(set *Namespaces, wanted map[string]bool) {
+	g.account.Retain(wanted)
+	set.forgetFailures(wanted)
+}
+
 // errUnnamed is the result of a list if the names of its namespaces are not known: a list of all namespaces was forbidden. The list after it
 // waits for them. It is never reported.
 var errUnnamed = fmt.Errorf("%w: the names of the namespaces are not known", errGaveWay)
@@ -77,6 +83,7 @@ func (g *gate) listSet(ctx context.Context, set *Namespaces, from *requests, cha
 	set.use(true)
 	for {
 		names, replaced := set.Current()
+		g.retain(set, keySet(names))
 		g.known.cover(names)
 		r, err := g.listAll(ctx, set, names, from, changed, limit, turn)
 		if err == nil || ctx.Err() != nil || isClosed(changed) || !isClosed(replaced) {
@@ -297,10 +304,7 @@ func (m *merged) run(ctx context.Context, send func(watch.Event) bool) {
 	}
 	m.answer()
 	for { // the first time, there may be objects of namespaces that were removed while no watch was open
-		wanted := make(map[string]bool, len(names))
-		for _, name := range names {
-			wanted[name] = true
-		}
+		wanted := keySet(names)
 		if !m.remove(ctx, children, wanted) {
 			return
 		}
@@ -337,7 +341,7 @@ func (m *merged) remove(ctx context.Context, children map[string]*child, wanted 
 		delete(children, name)
 		names = append(names, name) // the reflector may be getting its first list
 	}
-	m.account.Retain(wanted)
+	m.retain(m.set, wanted)
 	m.known.retainChildren(wanted)
 	for _, name := range unique(names) {
 		if !wanted[name] && !m.drop(ctx, name, wanted) {
