@@ -107,6 +107,10 @@ func kindName(name string) string { return strings.ToUpper(name[:1]) + name[1:] 
 func (w *crdCluster) change(name string, edit func(crd map[string]any)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.changeLocked(name, edit)
+}
+
+func (w *crdCluster) changeLocked(name string, edit func(crd map[string]any)) {
 	content, err := json.Marshal(w.crds[name])
 	if err != nil {
 		panic(err)

@@ -189,7 +189,7 @@ func TestAcquireRef_AmbiguousFromTheBeginning(t *testing.T) {
 		cluster.define("boats", shortNames("vessel"), versions(map[string]bool{"v1": false}))
 		cluster.mu.Lock()
 		for _, name := range []string{"ships", "boats"} { // both are served at the same moment
-			cluster.replaceLocked(name, shortNames("vessel"))
+			cluster.changeLocked(name, versions(map[string]bool{"v1": true}))
 		}
 		cluster.mu.Unlock()
 		checkName(t, "two meanings", l, events, status.StateUnknown, status.ReasonAmbiguous, "vessel")
