@@ -130,8 +130,9 @@ func (s *Set) wrap(next cache.ResourceEventHandler, group *Group, period time.Du
 	return h
 }
 
-// Remove removes a handler. After it has returned, no call of the handler begins; one that has begun, and may not have reached it yet, continues. It does not affect
-// the handler of another informer's registration. It waits for the informer's locks, but never for a call of a handler.
+// Remove removes a handler. After it has returned, no call of the handler begins. A call that has begun continues, also if it has not
+// reached the handler yet. Remove does not affect the handler of another informer's registration. It waits for the informer's locks, but
+// never for a call of a handler.
 func (s *Set) Remove(handle cache.ResourceEventHandlerRegistration) error {
 	r, is := handle.(*registration)
 	switch {

@@ -261,7 +261,11 @@ func TestGate_ListsWithAPauseIfAPageIsItsOwnNextPage(t *testing.T) {
 		if got := len(client.requests()); got > 20 {
 			t.Errorf("%d requests in a minute", got)
 		}
-		for _, err := range observer.errors() {
+		failures := observer.errors()
+		if len(failures) == 0 {
+			t.Error("no failure is reported")
+		}
+		for _, err := range failures {
 			if !errors.Is(err, source.ErrNotAList) {
 				t.Errorf("error %v", err)
 			}
