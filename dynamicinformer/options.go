@@ -188,7 +188,7 @@ func WithNamespaceSelector(selector string) InformerOption {
 // Namespace objects, as [WithNamespaceSelector] does, and goes on with those whose lists are not forbidden: the others are not in its status
 // and are tried again after five minutes, or on [Lease.Retry]. A list of all namespaces from the cache returns also a
 // [*status.IncompleteError], which names the others. One that is forbidden later keeps its objects and has the reason. It is tried more often at
-// first, and so are all if all are forbidden. An informer that has fallen back stays so. [WithNamespaces] or [WithNamespaceSelector] limit it.
+// first, and so are all if all are forbidden. An informer that has fallen back stays so. [WithNamespaces] or [WithNamespaceSelector], in any order, limit it.
 func WithAllowedNamespaces() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", s.namespaces.Allowed() })
 }
