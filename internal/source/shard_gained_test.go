@@ -5,14 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/sharding"
 )
 
 // A list of all slots may replace the failed one: the failure ends when that list succeeds.
@@ -44,6 +50,70 @@ func TestShard_FailureOfAListStaysUntilAListSucceeds(t *testing.T) {
 				w.checkStore(part(0, 1))
 				if reports := w.observer.reports(); !slices.Contains(reports[len(failed):], "list succeeded") {
 					t.Errorf("reports = %v after a list", reports[len(failed):])
+				}
+			})
+		})
+	}
+}
+
+// overtaken is a client that holds back the response to the first list of slots, until a list of other slots has begun.
+type overtaken struct {
+	source.Client
+	slots     sharding.Slots
+	held      *atomic.Bool
+	overtakes chan struct{}
+}
+
+func (c overtaken) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+	if opts.ShardSelector != c.slots.Selector() {
+		if c.held.CompareAndSwap(true, false) {
+			close(c.overtakes)
+			time.Sleep(time.Second)
+		}
+		return c.Client.List(ctx, gvr, namespace, opts)
+	}
+	list, err := c.Client.List(ctx, gvr, namespace, opts)
+	c.held.Store(true)
+	select {
+	case <-c.overtakes:
+	case <-ctx.Done():
+		list, err = nil, ctx.Err()
+	}
+	return list, err
+}
+
+// A list of gained slots that a whole list has overtaken is earlier: it deletes nothing.
+func TestShard_ListThatIsOvertaken(t *testing.T) {
+	for name, modify := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := overtaken{nil, part(1, 2), &atomic.Bool{}, make(chan struct{})}
+				w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) {
+					modify(cfg)
+					client.Client = cfg.Client
+					cfg.Client = client
+				})
+				if _, err := w.AddEventHandler(w.handler); err != nil {
+					t.Fatal(err)
+				}
+				shard.set(part(0, 1))
+				synctest.Wait() // the server has made the list
+				for i := range 20 {
+					w.create(fmt.Sprintf("late%d", i))
+				}
+				w.cluster.Expire(widgets)
+				w.cluster.CloseWatches(widgets)
+				time.Sleep(time.Minute)
+				select {
+				case <-client.overtakes:
+				default:
+					t.Error("no list has overtaken that of the gained slots")
+				}
+				w.checkStore(part(0, 1))
+				for _, event := range w.handler.take() {
+					if !strings.HasPrefix(event, "add ") {
+						t.Errorf("the handler got %q", event)
+					}
 				}
 			})
 		})
