@@ -61,7 +61,7 @@ func FuzzDocument(f *testing.F) {
 		known := knowledge{crdsRule: true, apisRule: true, doubtFor: time.Second}
 		now := time.Now()
 		known.addDocument(doc, request{1, now}, now)
-		known.replaceCRDs([]*slimMeta{&definition.Metadata}, 1, now)
+		known.replaceCRDs(metaList{items: []*slimMeta{&definition.Metadata}}, 1, now)
 		known.replaceAPIs([]*slimMeta{&service.Metadata})
 		known.read(definition)
 		known.readAPI(service)

@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +85,149 @@ func TestFacts_TheEndOfAScopeIsKnownForAMinute(t *testing.T) {
 				sleep(2 * time.Minute)
 				check("after another change", time.Time{}, time.Time{})
 				stop()
+			})
+		})
+	}
+}
+
+// An informer may find another CRD before the watch of CRDs has it: the watch waits after a failure, or is that of a server that is behind.
+func TestFacts_ACRDThatWasReadCountsBeforeTheWatchHasIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		uids   []string // of the next CRDs, in order
+		behind bool
+	}{
+		"the next one":                                {[]string{"2"}, false},
+		"the one after the next":                      {[]string{"2", "3"}, false},
+		"the next one, behind":                        {[]string{"2"}, true},
+		"the one after the next, the watch is behind": {[]string{"2", "3"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				next, _ := started(t, w, r, func() { w.setCRD(gadget("v1")) })
+				caughtUp := func() { clear(w.fault) }
+				w.update(func() {
+					if test.behind {
+						caughtUp = w.delayEvents(w.crds)
+						return
+					}
+					w.fault["crds.watch"], w.fault["crds.list"] = "500", "500"
+					w.endWatches(w.crds, false)
+				})
+				sleep(time.Second)
+				var last string
+				for _, last = range test.uids {
+					w.update(func() {
+						w.dropCRD(gadgetsCRD)
+						again := gadget("v1")
+						again.uid = last
+						w.setCRD(again)
+					})
+				}
+				for range 2 { // at once, and again
+					if uid, err := typefacts.Of(r).CRDUID(t.Context(), gadgets.GroupResource()); string(uid) != last || err != nil {
+						t.Fatal(uid, err)
+					}
+					if res, err := r.Resolve(t.Context(), "gadgets.v1.example.org"); err == nil && string(res.CRDUID) != last {
+						t.Errorf("resource = %+v", res)
+					}
+					sleep(time.Second)
+				}
+				if res, err := r.Resolve(t.Context(), "gadgets.v1.example.org"); err != nil || string(res.CRDUID) != last {
+					t.Errorf("resource = %+v, %v", res, err)
+				}
+				wantEvents(t, next, "Removed gadgets.v1.example.org (CRDDeleted)", "Added gadgets.v1.example.org")
+				w.update(caughtUp)
+				sleep(time.Minute)
+				wantEvents(t, next)
+				w.update(func() { w.dropCRD(gadgetsCRD) })
+				sleep(time.Minute)
+				wantEvents(t, next, "Removed gadgets.v1.example.org (CRDDeleted)")
+			})
+		})
+	}
+}
+
+// A list of CRDs that is on its way when an informer finds another CRD does not have it.
+func TestFacts_ACRDThatWasReadIsLaterThanAListOnItsWay(t *testing.T) {
+	again := gadget("v1")
+	again.uid = "2"
+	for name, test := range map[string]struct{ before, during func(w *memoryServer) }{
+		"without the CRD": {
+			func(w *memoryServer) { w.dropCRD(gadgetsCRD) },
+			func(w *memoryServer) { w.setCRD(again) },
+		},
+		"with the former": {
+			func(*memoryServer) {},
+			func(w *memoryServer) { w.dropCRD(gadgetsCRD); w.setCRD(again) },
+		},
+		"with the former, which is changed": {
+			func(*memoryServer) {},
+			func(w *memoryServer) { w.setCRD(gadget("v1", "v2")); w.dropCRD(gadgetsCRD); w.setCRD(again) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				next, _ := started(t, w, r, func() { w.setCRD(gadget("v1")) })
+				w.update(func() {
+					w.fault["crds.watch"], w.fault["crds.list"] = "500", "500"
+					w.endWatches(w.crds, false)
+				})
+				sleep(time.Second)
+				lists := 0
+				w.update(func() {
+					test.before(w)
+					w.fault["crds.list"] = "late"
+					lists = w.counts["crds.list"]
+				})
+				for asked := false; !asked; sleep(10 * time.Millisecond) {
+					w.update(func() { asked = w.counts["crds.list"] > lists })
+				}
+				w.update(func() {
+					clear(w.fault)
+					test.during(w)
+				})
+				if uid, err := typefacts.Of(r).CRDUID(t.Context(), gadgets.GroupResource()); string(uid) != again.uid || err != nil {
+					t.Fatal(uid, err)
+				}
+				sleep(time.Minute)
+				wantEvents(t, next, "Removed gadgets.v1.example.org (CRDDeleted)", "Added gadgets.v1.example.org")
+				w.update(func() { w.dropCRD(gadgetsCRD) })
+				sleep(time.Minute)
+				wantEvents(t, next, "Removed gadgets.v1.example.org (CRDDeleted)")
+			})
+		})
+	}
+}
+
+// The response of a server that is slow says that there is no CRD. The watch of CRDs may have shown another one meanwhile.
+func TestFacts_ACRDIsMissingInALateResponse(t *testing.T) {
+	again := gadget("v1")
+	again.uid = "2"
+	for name, test := range map[string]struct {
+		before, during func(w *memoryServer)
+		want           string // the UID; empty: there is no CRD
+	}{
+		"and was created again":           {func(w *memoryServer) { w.dropCRD(gadgetsCRD) }, func(w *memoryServer) { w.setCRD(again) }, "2"},
+		"and is deleted":                  {func(w *memoryServer) { w.dropCRD(gadgetsCRD) }, func(*memoryServer) {}, ""},
+		"and the watch has the former":    {func(w *memoryServer) { w.delayEvents(w.crds); w.dropCRD(gadgetsCRD) }, func(*memoryServer) {}, ""},
+		"and the watch has it still":      {func(w *memoryServer) { w.delayEvents(w.crds); w.dropCRD(gadgetsCRD) }, func(w *memoryServer) { w.setCRD(again) }, ""},
+		"and the watch has its end later": {func(w *memoryServer) { w.dropCRD(gadgetsCRD); w.setCRD(again); w.dropCRD(gadgetsCRD) }, func(*memoryServer) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				started(t, w, r, func() { w.setCRD(gadget("v1")) })
+				w.update(func() {
+					test.before(w)
+					w.fault["crds.get"] = "late"
+				})
+				time.AfterFunc(100*time.Millisecond, func() { w.update(func() { test.during(w) }) })
+				uid, err := typefacts.Of(r).CRDUID(t.Context(), gadgets.GroupResource())
+				if string(uid) != test.want || errors.Is(err, discovery.ErrNotServed) != (test.want == "") {
+					t.Errorf("got %q, %v", uid, err)
+				}
 			})
 		})
 	}

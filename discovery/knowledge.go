@@ -90,8 +90,8 @@ type crdState struct {
 	changedAt uint64
 	changed   time.Time // the time of that change; zero: the first document has it
 	firstSeen time.Time
-	// learned is the resourceVersion of meta if the CRD was read before the watch had it. Earlier events of the watch, about CRDs before it,
-	// have no effect. Empty: the watch or a list has it.
+	// learned is the resourceVersion of meta if the CRD was read before the watch had it, at the time changed. Earlier events of the watch, about
+	// CRDs before it, and a list that was on its way then have no effect. Empty: the watch or a list has it.
 	learned string
 	// differs is since when documents after the last change differ from the definition; zero: they do
 	// not. Refuted reports whether they have differed for a long time: something else also serves the
@@ -358,39 +358,49 @@ func (k *knowledge) crd(gr schema.GroupResource) *crdState { return k.crds[gr.Gr
 
 // replaceCRDs stores a complete list of the CRDs, after number requests for documents. It reports whether the
 // documents may have changed.
-func (k *knowledge) replaceCRDs(items []*slimMeta, number uint64, now time.Time) (ask bool) {
+func (k *knowledge) replaceCRDs(list metaList, number uint64, now time.Time) (ask bool) {
 	first := len(k.crds) == 0
 	for _, object := range k.before {
 		k.recall(object, number, now)
 	}
 	k.before = nil
-	there := make(map[string]bool, len(items))
-	for _, item := range items {
-		there[item.Name] = true
-	}
-	for group, states := range k.crds {
-		for plural, state := range states {
-			if state.meta != nil && !there[state.meta.Name] {
-				k.noteDeleted(schema.GroupResource{Group: group, Resource: plural}, state, number, now)
-				ask = true
-			}
-		}
-	}
+	ask = k.deleteMissing(list, number, now)
 	since := k.changed
-	for _, item := range items {
-		recalled := k.crd(groupResourceOf(item.Name)) != nil
+	for _, item := range list.items {
+		state := k.crd(groupResourceOf(item.Name))
+		if state != nil && state.overtook(list) {
+			continue
+		}
+		recalled := state != nil
 		changed := k.putCRD(item, number, now)
 		if !first || recalled || now.Sub(item.touched) <= recently {
 			ask = ask || changed
 			continue
 		}
-		state := k.crd(groupResourceOf(item.Name))
+		state = k.crd(groupResourceOf(item.Name))
 		state.changedAt, state.changed = 0, time.Time{} // the first document has it
 	}
 	if first && !ask {
 		k.changed = since
 	}
 	return ask
+}
+
+// deleteMissing records the deletion of the CRDs that list does not have. It reports whether there are any.
+func (k *knowledge) deleteMissing(list metaList, number uint64, now time.Time) (missing bool) {
+	there := make(map[string]bool, len(list.items))
+	for _, item := range list.items {
+		there[item.Name] = true
+	}
+	for group, states := range k.crds {
+		for plural, state := range states {
+			if state.meta != nil && !there[state.meta.Name] && !state.overtook(list) {
+				k.noteDeleted(schema.GroupResource{Group: group, Resource: plural}, state, number, now)
+				missing = true
+			}
+		}
+	}
+	return missing
 }
 
 // recently is the age of an object's last write after which all documents have it.
@@ -444,7 +454,17 @@ func (k *knowledge) isBehind(item *slimMeta) bool {
 	if state == nil || state.meta == nil || state.meta.UID == item.UID || state.learned == "" {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(item.ResourceVersion, state.learned)
+	return state.isLater(item.ResourceVersion)
+}
+
+// overtook reports whether the CRD was read after list was requested, which is older.
+func (s *crdState) overtook(list metaList) bool {
+	return s.learned != "" && list.asked.Before(s.changed) && s.isLater(list.version)
+}
+
+// isLater reports whether the CRD that was read is later than version.
+func (s *crdState) isLater(version string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, s.learned)
 	return err == nil && order < 0
 }
 

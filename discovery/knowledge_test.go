@@ -141,13 +141,13 @@ func TestKnowledge_ARestoredCRDIsNotTheOneThatWasRead(t *testing.T) {
 	later, read := gadgetMeta("1"), gadgetCRD("1")
 	later.Generation, read.Metadata.Generation = 2, 2
 	read.Spec.Versions = append(read.Spec.Versions, crdVersion{Name: "v2", Served: true})
-	k.replaceCRDs([]*slimMeta{later}, 1, now)
+	k.replaceCRDs(metaList{items: []*slimMeta{later}}, 1, now)
 	k.read(read)
 	before := k.snapshot(nil, now)
 	if before.served(gadgetGR.WithVersion("v2")) == nil {
 		t.Fatal("v2 is not served")
 	}
-	k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 2, now)
+	k.replaceCRDs(metaList{items: []*slimMeta{gadgetMeta("1")}}, 2, now)
 	k.addDocument(gadgetDoc(), request{3, now}, now)
 	doubted := k.snapshot(before, now)
 	k.addDocument(gadgetDoc(), request{4, now.Add(2 * doubtFor)}, now.Add(2*doubtFor))
@@ -164,7 +164,7 @@ func TestKnowledge_DocumentsDecideSoonWhileCRDsCannotBeWatched(t *testing.T) {
 		now := time.Now()
 		k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
 		k.addDocument(gadgetDoc(), request{0, now}, now)
-		k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 1, now)
+		k.replaceCRDs(metaList{items: []*slimMeta{gadgetMeta("1")}}, 1, now)
 		k.read(gadgetCRD("1"))
 		k.addDocument(gadgetDoc(), request{2, now}, now)
 		view := k.snapshot(nil, now)
@@ -205,7 +205,7 @@ func TestKnowledge_ARecreatedCRDIsServedOnceASourceHasIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
 			k.addDocument(gadgetDoc(), request{0, now}, now)
-			k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
+			k.replaceCRDs(metaList{items: []*slimMeta{gadgetMeta("1")}}, 0, now)
 			before := k.snapshot(nil, now)
 			if got := before.served(gadgetGR.WithVersion("v1")); got == nil || got.CRDUID != "1" {
 				t.Fatalf("at first: %+v", got)
@@ -233,7 +233,7 @@ func TestKnowledge_ADocumentOlderThanARecreatedCRDDoesNotDescribeIt(t *testing.T
 	now := time.Now()
 	k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
 	k.addDocument(gadgetDoc(), request{0, now}, now)
-	k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
+	k.replaceCRDs(metaList{items: []*slimMeta{gadgetMeta("1")}}, 0, now)
 	c := k.snapshot(nil, now)
 	created := now.Add(time.Second)
 	k.putCRD(gadgetMeta("2"), 5, created)
@@ -261,7 +261,7 @@ func TestKnowledge_AStaleVersionDoesNotDescribeARecreatedCRD(t *testing.T) {
 	now := time.Now()
 	k := knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}
 	k.addDocument(gadgetDoc(), request{0, now}, now)
-	k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
+	k.replaceCRDs(metaList{items: []*slimMeta{gadgetMeta("1")}}, 0, now)
 	c := k.snapshot(nil, now)
 	other, changed := gadgetCRD("2"), gadgetMeta("2")
 	other.Spec.Scope, changed.Generation = "Namespaced", 2
@@ -292,7 +292,7 @@ func TestKnowledge_ACRDThatReturnsWithItsUIDIsAnother(t *testing.T) {
 	k := knowledge{crdsRule: true, crdsCurrent: true}
 	now := time.Now()
 	k.addDocument(gadgetDoc(), request{0, now}, now)
-	k.replaceCRDs([]*slimMeta{gadgetMeta("1")}, 0, now)
+	k.replaceCRDs(metaList{items: []*slimMeta{gadgetMeta("1")}}, 0, now)
 	k.read(gadgetCRD("1"))
 	before := k.snapshot(nil, now)
 	k.forgetCRD(gadgetMeta("1"), 0, now)
@@ -428,7 +428,7 @@ func newCrowd(tb testing.TB, crds int) *crowd {
 	}
 	c := &crowd{knowledge: knowledge{crdsRule: true, crdsCurrent: true, doubtFor: doubtFor}, items: items, body: body, now: time.Now()}
 	c.addDocument(&document{named: root{groups: groups}}, request{1, c.now}, c.now)
-	c.replaceCRDs(items, 1, c.now)
+	c.replaceCRDs(metaList{items: items}, 1, c.now)
 	c.publish(tb, crds)
 	return c
 }
@@ -569,7 +569,7 @@ func TestKnowledge_AListEndsWhatWasLearned(t *testing.T) {
 	if former.ResourceVersion = "10"; k.isBehind(former) {
 		t.Error("an event after the read has no effect")
 	}
-	k.replaceCRDs([]*slimMeta{gadgetMeta("2")}, 2, time.Now())
+	k.replaceCRDs(metaList{[]*slimMeta{gadgetMeta("2")}, "5", time.Now()}, 2, time.Now())
 	if former.ResourceVersion = "8"; k.isBehind(former) {
 		t.Error("an event after the list has no effect")
 	}

@@ -243,9 +243,9 @@ func (l *live) watch(ctx context.Context, s *restServer, src source) {
 			}
 			opened = true
 		},
-		list: func(items []*slimMeta) {
+		list: func(list metaList) {
 			number := l.resolver.askedSoFar()
-			l.updateObjects(func(now time.Time) (differs, ask bool) { return src.listed(items, number, now) })
+			l.updateObjects(func(now time.Time) (differs, ask bool) { return src.listed(list, number, now) })
 		},
 		event: func(kind watch.EventType, item *slimMeta) {
 			number := l.resolver.askedSoFar()
@@ -504,7 +504,7 @@ type source struct {
 	rule, current *bool
 	responded     *bool // there was a list, or a failure
 	absent        *bool // the server does not have the resource
-	all           func(items []*slimMeta, number uint64, now time.Time) (differs, ask bool)
+	all           func(list metaList, number uint64, now time.Time) (differs, ask bool)
 	one           func(kind watch.EventType, item *slimMeta, number uint64, now time.Time) (differs, ask bool)
 }
 
@@ -512,12 +512,12 @@ func (l *live) crdSource() source {
 	k := &l.knowledge
 	return source{
 		resource: crdResource, path: crdPath, status: &l.crds, responded: &k.crdsResponded, rule: &k.crdsRule, current: &k.crdsCurrent, absent: &k.crdsAbsent,
-		all: func(items []*slimMeta, number uint64, now time.Time) (differs, ask bool) {
+		all: func(list metaList, number uint64, now time.Time) (differs, ask bool) {
 			k.all = true
 			if k.before != nil { // also after a failure, so that what was known is compared with it
 				k.crdsRule, k.crdsCurrent = true, true
 			}
-			return true, k.replaceCRDs(items, number, now)
+			return true, k.replaceCRDs(list, number, now)
 		},
 		one: func(kind watch.EventType, item *slimMeta, number uint64, now time.Time) (differs, ask bool) {
 			if k.isBehind(item) {
@@ -537,8 +537,8 @@ func (l *live) apiSource() source {
 	k := &l.knowledge
 	return source{
 		resource: apiServiceResource, path: apiServicePath, status: &l.apis, responded: &k.apisResponded, rule: &k.apisRule, current: &k.apisCurrent, absent: &k.apisAbsent,
-		all: func(items []*slimMeta, _ uint64, _ time.Time) (differs, ask bool) {
-			return true, k.replaceAPIs(items)
+		all: func(list metaList, _ uint64, _ time.Time) (differs, ask bool) {
+			return true, k.replaceAPIs(list.items)
 		},
 		one: func(kind watch.EventType, item *slimMeta, _ uint64, _ time.Time) (differs, ask bool) {
 			if kind == watch.Deleted {
@@ -574,12 +574,12 @@ func (l *live) enter(src source, state SourceState, verb string, err error) {
 
 // listed records a complete list. The first list counts at once, later lists when the watch is open: if
 // only the watch is forbidden, the list is out of date.
-func (s source) listed(items []*slimMeta, number uint64, now time.Time) (differs, ask bool) {
+func (s source) listed(list metaList, number uint64, now time.Time) (differs, ask bool) {
 	if !*s.responded {
 		*s.responded, *s.rule, *s.current = true, true, true
 	}
 	*s.absent = false
-	return s.all(items, number, now)
+	return s.all(list, number, now)
 }
 
 // enter records a state. It has no effect if the state is the last one.
@@ -593,7 +593,7 @@ func (s source) enter(state SourceState, err error, number uint64, now time.Time
 	case state == SourceAbsent && absent:
 	case state == SourceAbsent:
 		*s.rule, *s.current = true, true
-		return s.all(nil, number, now)
+		return s.all(metaList{}, number, now)
 	case state == SourceForbidden && !apierrors.IsUnauthorized(err):
 		differs, ask = *s.rule, *s.rule
 		*s.rule, *s.current = false, false

@@ -45,7 +45,7 @@ type metadataWatch struct {
 
 	before func(ctx context.Context) // called before a watch is opened; may wait
 
-	list  func(items []*slimMeta)                         // a complete list
+	list  func(list metaList)                             // a complete list
 	event func(kind watch.EventType, item *slimMeta)      // Added, Modified or Deleted
 	state func(state SourceState, verb string, err error) // called with the result of each attempt
 	// served reports whether there is evidence that the server has the resource; nil: there is none.
@@ -56,11 +56,19 @@ type metadataWatch struct {
 	denial  wait.Backoff               // after watches that are forbidden and requests that are not authorized, since the last watch that was steady
 	refusal wait.Backoff               // after lists that are forbidden, since the last list that succeeded
 	absence wait.Backoff               // after lists that are not found, since the last list that succeeded
+	asked   time.Time                  // when the last list was requested
 	filled  bool                       // the last list was not empty; before the first list: objects are known
 	opened  time.Time                  // the start of the watch; zero: there was none since the last list
 	until   time.Time                  // when the server ends the watch
 	stop    func()                     // ends the watch
 	failed  atomic.Pointer[watchError] // of the last request, or of an event of the watch
+}
+
+// metaList is a complete list.
+type metaList struct {
+	items   []*slimMeta
+	version string
+	asked   time.Time // when its first page was requested
 }
 
 // watchPace has the intervals of a metadataWatch. They have jitter, so that many processes do not send
@@ -234,6 +242,9 @@ func (w *metadataWatch) listPage(ctx context.Context, opts metav1.ListOptions) (
 	defer cancel()
 	asked, end := newAttempt(ctx)
 	defer end(nil)
+	if opts.Continue == "" {
+		w.asked = time.Now()
+	}
 	opts.ResourceVersion = "" // the list of a server that is behind has deleted objects, and one that was restored waits for a later version for seconds
 	w.selectName(&opts)
 	page, err := w.getter.List(asked, opts)
@@ -383,7 +394,7 @@ func (w *boundedWatch) Stop() {
 }
 
 // Replace passes on a complete list. This and the following methods are those of the reflector's store.
-func (w *metadataWatch) Replace(objects []any, _ string) error {
+func (w *metadataWatch) Replace(objects []any, version string) error {
 	items := make([]*slimMeta, 0, len(objects))
 	for _, object := range objects {
 		if item := metaOf(object); item != nil {
@@ -391,7 +402,7 @@ func (w *metadataWatch) Replace(objects []any, _ string) error {
 		}
 	}
 	w.filled = len(items) > 0
-	w.list(items)
+	w.list(metaList{items, version, w.asked})
 	return nil
 }
 

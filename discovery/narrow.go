@@ -146,8 +146,8 @@ func (n *narrow) watch(ctx context.Context, t *narrowType, object *narrowObject,
 			sleep(ctx, l.pace.first, t.concluded)
 			sleep(ctx, l.pace.batch, nil)
 		},
-		list: func(items []*slimMeta) {
-			n.store(t, func(time.Time) (expected bool) { return object.list(items) })
+		list: func(list metaList) {
+			n.store(t, func(time.Time) (expected bool) { return object.list(list.items) })
 		},
 		event: func(kind watch.EventType, item *slimMeta) {
 			n.store(t, func(time.Time) (expected bool) { return object.observe(kind, item) })
