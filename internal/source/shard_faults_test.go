@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -267,12 +268,15 @@ func TestShard_LosesSlotsDuringAPause(t *testing.T) {
 
 // Another process may have acted on the objects of slots that were lost and came back, so their objects leave and are listed again.
 func TestShard_SlotsThatCameBackAreListedAgain(t *testing.T) {
-	for name, scope := range scopes {
+	forms := maps.Clone(scopes)
+	forms["polling"] = func(cfg *source.Config) {
+		cfg.Availability = source.NewAvailability(source.Type{Serving: source.Served, GVR: widgets, Namespaced: true, Unwatchable: true})
+		cfg.Polling = time.Second
+	}
+	for name, form := range forms {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, shard := sharded(t, part(0, 1), 40, func(cfg *source.Config) {
-					scope(cfg)
-				})
+				w, shard := sharded(t, part(0, 1), 40, form)
 				if _, err := w.AddEventHandler(w.handler); err != nil {
 					t.Fatal(err)
 				}
@@ -281,7 +285,7 @@ func TestShard_SlotsThatCameBackAreListedAgain(t *testing.T) {
 				came := len(w.in(part(0, 4)))
 				shard.set(part(0, 1).Minus(part(0, 4)))
 				shard.set(part(0, 1))
-				time.Sleep(time.Second)
+				time.Sleep(2 * time.Second)
 				if n := len(w.handler.take()); n != 2*came {
 					t.Errorf("%d events, want a deletion and an addition of %d objects", n, came)
 				}
