@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"runtime"
 	"strings"
@@ -154,4 +155,39 @@ func worst(batch int) []byte {
 	}
 	b.WriteString(`"end":1}}`)
 	return []byte(b.String())
+}
+
+// collision returns two texts of equal length whose hashes have equal marks.
+func collision(t *testing.T, seed maphash.Seed) (a, b string) {
+	t.Helper()
+	texts := map[uint32]string{}
+	for i := range 1_000_000 {
+		text := fmt.Sprintf("%08d", i)
+		mark := markOf(hashOf(seed, []byte(text)))
+		if other, there := texts[mark]; there {
+			return other, text
+		}
+		texts[mark] = text
+	}
+	t.Fatal("no texts have equal marks")
+	return "", ""
+}
+
+func TestParts_EqualMarksAreNotEqualContents(t *testing.T) {
+	const slots = 2 // each text can be in each slot
+	texts := NewTexts(slots)
+	a, b := collision(t, texts.seed)
+	for _, text := range []string{a, a, b, b} {
+		if got := texts.Text([]byte(text)); got != text {
+			t.Errorf("Text(%q) = %q", text, got)
+		}
+	}
+	parts := NewParts[string](slots)
+	a, b = collision(t, parts.seed)
+	for _, text := range []string{a, a, b, b} {
+		got, ok := parts.Get([]byte(text), func(content []byte) (string, bool) { return string(content), true })
+		if got != text || !ok {
+			t.Errorf("Get(%q) = %q, %v", text, got, ok)
+		}
+	}
 }

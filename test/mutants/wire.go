@@ -12,9 +12,7 @@ var ofWire = []table{
 		{"a method of a Go type that panics ends the process", "fillBy", replace("recover()", "any(nil)")},
 	}},
 	{"internal/wire", "internal/metaproto", []mutant{
-		{"unequal parts of metadata are shared", "Parts.Get", replace("known.content == string(content)", "len(known.content) == len(content)")},
 		{"large parts of metadata are kept in memory", "Parts.Get", never("len(content) > maxSharedText")},
-		{"unequal texts of metadata are shared", "Texts.Text", replace("*known == string(content)", "len(*known) == len(content)")},
 		{"metadata has no texts that are left out", "Place.Names", never("below.here")},
 	}},
 	{"internal/metaproto", "internal/metaproto", []mutant{
@@ -39,6 +37,8 @@ var ofWire = []table{
 		{"a text of metadata is a part of the response", "identity", replace("string(append(append(append(buffer[:0], h.name...), h.uid...), h.version...))", "string(append(append(append(buffer[:0], h.name...), h.version...), h.uid...))")},
 	}},
 	{"internal/wire", "internal/wire", []mutant{
+		{"unequal parts of metadata are shared", "Parts.Get", replace("known.content == string(content)", "len(known.content) == len(content)")},
+		{"unequal texts of metadata are shared", "Texts.Text", replace("*known == string(content)", "len(*known) == len(content)")},
 		{"a field of a Go type is not left out", "structFields.fill", never("below.dropped()")},
 		{"a label of a Go type is not left out", "fillTexts", never("(place{drop: drop}).below(name).dropped()")},
 		{"a member of a map of a Go type is not left out", "fillMap", never("below.dropped()")},
