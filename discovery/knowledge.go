@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // doubtFor is how long a resource that a document does not list any more counts as served: one of several
@@ -454,18 +453,12 @@ func (k *knowledge) isBehind(item *slimMeta) bool {
 	if state == nil || state.meta == nil || state.meta.UID == item.UID || state.learned == "" {
 		return false
 	}
-	return state.isLater(item.ResourceVersion)
+	return item.isBefore(state.learned)
 }
 
 // overtook reports whether the CRD was read after list was requested, which is older.
 func (s *crdState) overtook(list metaList) bool {
-	return s.learned != "" && list.asked.Before(s.changed) && s.isLater(list.version)
-}
-
-// isLater reports whether the CRD that was read is later than version.
-func (s *crdState) isLater(version string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, s.learned)
-	return err == nil && order < 0
+	return s.learned != "" && list.asked.Before(s.changed) && isBefore(list.version, s.learned)
 }
 
 // forgetCRD records the deletion of a CRD. It reports false if the CRD is not known, or has been created
@@ -505,6 +498,9 @@ func (k *knowledge) read(definition *crd) bool {
 	state := k.crd(gr)
 	if state == nil || state.meta == nil || state.meta.UID != definition.Metadata.UID {
 		return false
+	}
+	if definition.Metadata.Generation > state.meta.Generation && definition.Metadata.isBefore(state.meta.ResourceVersion) {
+		return false // etcd was restored since it was read
 	}
 	if definition.Spec.Group != gr.Group || definition.names().Plural != gr.Resource || gr.Resource == "" {
 		return false // no API server accepts such a CRD
@@ -613,7 +609,7 @@ func (k *knowledge) putAPI(meta *slimMeta) (ask bool) {
 // readAPI stores an APIService that was read, and reports whether the documents may have changed.
 func (k *knowledge) readAPI(item *apiService) (ask bool) {
 	old := k.api(apiServiceOf(&item.Metadata).groupVersion())
-	if old == nil || old.Metadata.UID != item.Metadata.UID {
+	if old == nil || old.Metadata.UID != item.Metadata.UID || item.Metadata.isBefore(old.Metadata.ResourceVersion) {
 		return false
 	}
 	item.serviceKnown = true

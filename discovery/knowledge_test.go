@@ -97,6 +97,25 @@ func TestKnowledge_AnAPIServiceWithAnotherUIDIsIgnored(t *testing.T) {
 	}
 }
 
+// A response may have been on its way while the watch has shown a change.
+func TestKnowledge_AnOlderAPIServiceIsIgnored(t *testing.T) {
+	k := knowledge{apisRule: true, apisCurrent: true}
+	api, own := metricsAPI(), *metricsAPI()
+	api.Metadata.ResourceVersion, own.Metadata.ResourceVersion = "7", "8"
+	own.Metadata.Labels = map[string]string{automanaged: "onstart"}
+	k.replaceAPIs([]*slimMeta{&api.Metadata})
+	k.putAPI(&own.Metadata)
+	gv := nodes.GVR.GroupVersion()
+	now := k.backing(gv)
+	if k.readAPI(api); k.backing(gv) != now || now == BackingAggregated {
+		t.Errorf("backing %q, and %q after an older response", now, k.backing(gv))
+	}
+	api.Metadata.ResourceVersion = "9"
+	if k.readAPI(api); k.backing(gv) != BackingAggregated {
+		t.Errorf("backing %q after a later response", k.backing(gv))
+	}
+}
+
 var gadgetGR = schema.GroupResource{Group: "example.org", Resource: "gadgets"}
 
 // gadgetMeta is the metadata of a CRD.
@@ -154,6 +173,29 @@ func TestKnowledge_ARestoredCRDIsNotTheOneThatWasRead(t *testing.T) {
 	after := k.snapshot(doubted, now.Add(2*doubtFor))
 	if after.served(gadgetGR.WithVersion("v2")) != nil || after.served(gadgetGR.WithVersion("v1")) == nil {
 		t.Errorf("served in v2: %v, in v1: %v", after.served(gadgetGR.WithVersion("v2")), after.served(gadgetGR.WithVersion("v1")))
+	}
+}
+
+// The response with a CRD may have been on its way while etcd was restored.
+func TestKnowledge_ACRDThatWasReadBeforeARestoreIsIgnored(t *testing.T) {
+	for name, test := range map[string]struct {
+		generation int64
+		version    string
+		counts     bool
+	}{
+		"older":                             {2, "6", false},
+		"of the same version":               {1, "7", true},
+		"later: the watch is behind":        {2, "8", true},
+		"older, of the generation":          {1, "6", true}, // only its status is older
+		"of versions that are not numbers":  {2, "x", true},
+		"later, though of the generation 1": {1, "8", true},
+	} {
+		k, read := knowledge{crdsRule: true, crdsCurrent: true}, gadgetCRD("1")
+		k.putCRD(gadgetMeta("1"), 1, time.Now())
+		read.Metadata.Generation, read.Metadata.ResourceVersion = test.generation, test.version
+		if k.read(read) != test.counts {
+			t.Errorf("%s: counts: %v", name, !test.counts)
+		}
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
@@ -353,7 +352,7 @@ func (w *metadataWatch) compare(ctx context.Context, version string) error {
 	case err != nil:
 		return err
 	}
-	if order, err := resourceversion.CompareResourceVersion(page.ResourceVersion, version); err == nil && order < 0 {
+	if isBefore(page.ResourceVersion, version) {
 		return errRewound
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // crdPath is the path of the CustomResourceDefinitions.
@@ -40,6 +41,15 @@ type slimMeta struct {
 	// created is the time of the creation, and touched of the last write, both in whole seconds;
 	// zero if it is not known.
 	created, touched time.Time
+}
+
+// isBefore reports whether m is known to be older than version.
+func (m *slimMeta) isBefore(version string) bool { return isBefore(m.ResourceVersion, version) }
+
+// isBefore reports whether version is known to be below other.
+func isBefore(version, other string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, other)
+	return err == nil && order < 0
 }
 
 // condition is the part of a status condition that is stored.

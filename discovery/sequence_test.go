@@ -190,6 +190,9 @@ func (p *subscriber) take(e discovery.Event) {
 		if e.Evidence.Kind == discovery.NoVersionServed {
 			p.w.unserved[e.Evidence.CRDUID] = true
 		}
+		if crd, is := p.w.crds.objs[key].(*crdObject); is && crd.uid != string(e.Evidence.CRDUID) {
+			p.w.unserved[types.UID(crd.uid)] = true // the event that it serves no version may be merged into this one
+		}
 		if uid := e.Evidence.CRDUID; e.Evidence.Kind == discovery.CRDDeleted && uid != e.Resource.CRDUID && uid != "" && e.Resource.CRDUID != "" {
 			bad("the evidence is about the CRD %s", uid) // an informer ignores it
 		}
@@ -315,6 +318,7 @@ func (w *memoryServer) answersDiffer(ctx context.Context, r *discovery.Resolver,
 type sequence struct {
 	seed         uint64
 	faults       bool            // requests fail, and watches are cut
+	late         bool            // responses are on their way for a second, watches are cut, and informers ask for CRDs
 	forbid       string          // crds, apis, both, crdwatch or get
 	lags         []time.Duration // by which documents are behind, in turn
 	reruns       bool            // Run ends and begins again
@@ -431,6 +435,14 @@ func runSequence(t *testing.T, plan sequence) {
 					}
 				}
 			}
+			if plan.late {
+				for _, class := range []string{"crds.list", "crds.watch", "crds.get", "apis.list", "apis.watch", "apis.get", "core", "named", "version"} {
+					if f := []string{"", "late", "late", "500"}[w.rng.IntN(4)]; f != "" && (f == "late" || strings.HasSuffix(class, ".watch")) {
+						w.fault[class] = f
+						w.logf("fault %s %s", class, f)
+					}
+				}
+			}
 			n := 1 + w.rng.IntN(8)
 			if round < begins {
 				n = w.rng.IntN(3)
@@ -450,7 +462,11 @@ func runSequence(t *testing.T, plan sequence) {
 				}
 				w.mu.Lock()
 				d := []time.Duration{0, time.Millisecond, 30 * time.Millisecond, time.Second, 4 * time.Second, 20 * time.Second}[w.rng.IntN(6)]
-				if plan.faults && w.rng.IntN(4) == 0 {
+				if plan.late {
+					gr := schema.ParseGroupResource(randomTypes[w.rng.IntN(len(randomTypes))])
+					wg.Go(func() { _, _ = typefacts.Of(r).CRDUID(ctx, gr) })
+				}
+				if (plan.faults || plan.late) && w.rng.IntN(4) == 0 {
 					c := []*objectStore{w.crds, w.apis}[w.rng.IntN(2)]
 					expire := w.rng.IntN(2) == 0
 					w.logf("cut crds=%v expire=%v", c == w.crds, expire)
@@ -586,5 +602,16 @@ func TestRun_RandomSequences(t *testing.T) {
 			mode.name = "narrow, " + mode.name
 		}
 		t.Run(fmt.Sprintf("%s/seed=%d", mode.name, seed), func(t *testing.T) { runSequence(t, mode.sequence) })
+	}
+}
+
+// A response that was on its way is older than what was seen since it was requested.
+func TestRun_LateResponses(t *testing.T) {
+	for seed := *firstSequence; seed < *firstSequence+*sequences; seed++ {
+		plan := sequence{seed: seed, late: true, narrow: seed%4 == 3}
+		if seed%2 == 1 {
+			plan.lags = []time.Duration{0, 3 * time.Second}
+		}
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { runSequence(t, plan) })
 	}
 }

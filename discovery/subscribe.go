@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -190,6 +191,10 @@ func combined(waiting []Event, now Event, unserved bool) []Event {
 		return append(slices.Clip(waiting[:len(waiting)-1]), last)
 	}
 	now.Old = last.Old
+	if before, after := now.Old.CRDUID, now.Resource.CRDUID; before != "" && after != "" && before != after { // something else has served the type in between
+		evidence := Evidence{Kind: CRDDeleted, CRDUID: before, At: time.Now()}
+		return []Event{{Type: Removed, Resource: now.Old, Evidence: evidence}, {Type: Added, Resource: now.Resource}}
+	}
 	now.Changes = union(last.Changes, now.Changes)
 	return []Event{now}
 }

@@ -103,6 +103,40 @@ func TestEventQueue_KeepsTheStrongestEvidence(t *testing.T) {
 	}
 }
 
+// Another server may have served a type between two CRDs. A subscriber that was busy meanwhile gets the end of the first one.
+func TestEventQueue_AnotherCRDIsAnotherType(t *testing.T) {
+	moved := func(from, to types.UID) Event {
+		event := eventOf("a Changed Backing")
+		event.Old, event.Resource.CRDUID = event.Resource, to
+		event.Old.CRDUID = from
+		return event
+	}
+	for _, tc := range []struct {
+		name string
+		to   types.UID
+		want []string
+	}{
+		{"another CRD", "2", []string{"a Removed 1", "a Added 2"}},
+		{"the same CRD", "1", []string{"a Changed [Backing]"}},
+		{"a CRD that is not known", "", []string{"a Changed [Backing]"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			queue := &eventQueue{news: make(chan struct{}, 1)}
+			queue.put([]Event{moved("1", ""), moved("", tc.to)})
+			var got []string
+			for event := range queue.take {
+				got = append(got, eventText(event))
+				if event.Type == Removed && (event.Evidence.Kind != CRDDeleted || event.Evidence.CRDUID != "1" || event.Evidence.At.IsZero()) {
+					t.Errorf("evidence = %+v", event.Evidence)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // A subscriber may have kept the objects of a type that is not served.
 func TestEventQueue_TheDeletionOfACRDThatIsNotServedIsNews(t *testing.T) {
 	queue := &eventQueue{news: make(chan struct{}, 1)}
