@@ -45,6 +45,7 @@ type stream struct {
 	from       string // the version at which it began; empty if it began with the objects
 	initial    bool   // its initial events have not ended: it is a list
 	aggregated bool   // the aggregated server has served it
+	crd        int    // the number of the type in the world when it began; -1: not known
 	garbled    bool
 	events     []streamEvent
 }
@@ -157,7 +158,10 @@ func (s *streams) gotLocked(at place, version string) {
 // watch records a watch, and returns a function for each of its frames.
 func (s *streams) watch(req faultproxy.Request, header http.Header) func(frame []byte) {
 	query := queryOf(req)
-	w := &stream{place: placeOf(req), query: req.Query, from: query.Get("resourceVersion")}
+	w := &stream{place: placeOf(req), query: req.Query, from: query.Get("resourceVersion"), crd: -1}
+	if s.world != nil {
+		w.crd = s.world.number(typeOf(w.resource))
+	}
 	if query.Get("sendInitialEvents") == "true" {
 		w.from = ""
 	}
@@ -284,8 +288,11 @@ func (s *stream) unwritten(sent, written map[write]bool) (found []Violation) {
 	return found
 }
 
+// typeOf returns the name of the type whose resource this is.
+func typeOf(resource string) string { return strings.TrimSuffix(resource, "s") }
+
 // gaps checks that the watch has sent all states of the world between the version at which it began and that of its last event, and
-// no others.
+// no others. A watch may outlive its CRD. Then it sends objects of a later one, but none of a later one with another scope.
 func (s *stream) gaps(w *World) []Violation {
 	from, err := strconv.ParseUint(s.from, 10, 64)
 	if err != nil || from == 0 || len(s.events) == 0 {
@@ -296,14 +303,15 @@ func (s *stream) gaps(w *World) []Violation {
 	written := map[write]bool{}
 	_, color, _ := strings.Cut(s.labels, "=")
 	var found []Violation
-	for _, o := range w.of(strings.TrimSuffix(s.resource, "s"), s.aggregated) {
+	for _, o := range w.of(typeOf(s.resource), s.aggregated) {
 		if s.namespace != "" && o.Namespace != s.namespace {
 			continue
 		}
+		rescoped := o.Incarnation > s.crd && w.rescoped(o.Type, s.crd, o.Incarnation)
 		for _, state := range o.States {
 			version, _ := strconv.ParseUint(state.ResourceVersion, 10, 64)
 			it := write{o.UID, state.ResourceVersion}
-			if state.Selected(color) && version > from && version <= last && !sent[it] && !written[it] {
+			if state.Selected(color) && version > from && version <= last && !sent[it] && !written[it] && !rescoped {
 				found = append(found, Violation{NoGap, fmt.Sprintf("%v: between %d and %d, it did not send %s at %s", s, from, last, o.Key(), state.ResourceVersion)})
 			}
 			written[it] = true

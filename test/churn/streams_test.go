@@ -116,6 +116,35 @@ func TestStreams_ReportWhatAWatchSends(t *testing.T) {
 	}
 }
 
+// Z was written when the type had its second CRD.
+func TestStreams_AWatchOutlivesItsCRD(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		began    int  // the number of the CRD then
+		rescoped bool // the first CRD had another scope
+		want     int  // violations
+	}{
+		{"which had another scope", 0, true, 0},
+		{"which had the scope", 0, false, 1},
+		{"and began later", 1, true, 1},
+		{"that is not known", -1, true, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s, sample := newStreams(), newSample()
+			s.world, s.garbles = sample.World, func() bool { return false }
+			of := sample.types["t1"]
+			of.incarnations[0].Namespaced = !tc.rescoped
+			of.current = tc.began
+			frame := s.watch(faultproxy.Request{Verb: "watch", Resource: "t1s", Namespace: "a", Query: "watch=1&resourceVersion=5"}, http.Header{})
+			of.current = 1
+			frame([]byte("{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"9\"}}}\n"))
+			if got := s.check(sample.World); len(got) != tc.want {
+				t.Errorf("violations: %v, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 // inProtobuf returns the events of a watch as the servers send metadata. A line that is no JSON is a message that is no event.
 func inProtobuf(t *testing.T, lines string) string {
 	t.Helper()

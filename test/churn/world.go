@@ -301,6 +301,24 @@ func (w *World) of(typ string, aggregated bool) []Object {
 	return all
 }
 
+// number returns the number of the present incarnation of a type, or of the last one; -1 if there was none.
+func (w *World) number(typ string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t := w.types[typ]; t != nil {
+		return t.current
+	}
+	return -1
+}
+
+// rescoped reports whether two incarnations of a type have different scopes. A negative number is that of no incarnation.
+func (w *World) rescoped(typ string, a, b int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.types[typ]
+	return t != nil && a >= 0 && b >= 0 && t.incarnations[a].Namespaced != t.incarnations[b].Namespaced
+}
+
 // Object returns the object of a type with this UID, also if it has been deleted.
 func (w *World) Object(typ string, uid types.UID) (Object, bool) {
 	w.mu.Lock()
@@ -675,7 +693,7 @@ func (w *World) rewound(typ string, at time.Time) bool {
 func (w *World) gotList(resource string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t := w.typeLocked(strings.TrimSuffix(resource, "s"))
+	t := w.typeLocked(typeOf(resource))
 	t.lists = append(t.lists, time.Now())
 }
 
@@ -683,7 +701,7 @@ func (w *World) gotList(resource string) {
 func (w *World) gotDeletion(resource string, uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.typeLocked(strings.TrimSuffix(resource, "s")).sent[uid] = time.Now()
+	w.typeLocked(typeOf(resource)).sent[uid] = time.Now()
 }
 
 // onlyEnded reports whether, at a time, nothing but the end of its type can have told the subject that an object is gone, which was selected
