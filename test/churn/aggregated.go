@@ -197,16 +197,26 @@ func (a *aggregated) take(ctx context.Context) error {
 		}
 	}
 	a.world.move(time.Now())
+	if err := a.registerAll(ctx); err != nil {
+		return err
+	}
+	moved := func(r *http.Response) bool { return r.Header.Get(frontHeader) != "" && r.StatusCode == http.StatusOK }
+	again := func(ctx context.Context) error { return errors.Join(a.registerAll(ctx), a.touch(ctx)) } // a server that was behind may have deleted an APIService
+	if err := a.await(ctx, moved, again); err != nil {
+		return err
+	}
+	_, err := a.documented(ctx, patience)
+	return err
+}
+
+// registerAll makes the aggregated server serve all versions.
+func (a *aggregated) registerAll(ctx context.Context) error {
 	for _, version := range allVersions {
 		if err := a.register(ctx, version); err != nil {
 			return err
 		}
 	}
-	if err := a.await(ctx, func(r *http.Response) bool { return r.Header.Get(frontHeader) != "" && r.StatusCode == http.StatusOK }); err != nil {
-		return err
-	}
-	_, err := a.documented(ctx, patience)
-	return err
+	return nil
 }
 
 // register makes the aggregated server serve a version.
@@ -269,7 +279,7 @@ func (a *aggregated) giveBackOnce(ctx context.Context) error {
 	}
 	if err := a.await(ctx, func(r *http.Response) bool {
 		return r.Header.Get(frontHeader) == "" && r.StatusCode != http.StatusServiceUnavailable
-	}); err != nil {
+	}, a.touch); err != nil {
 		return err
 	}
 	a.proxy.CutWatches(nil) // of those that the API servers have sent late
@@ -293,7 +303,7 @@ func (a *aggregated) setDown(ctx context.Context, down bool) error {
 	if err := a.touch(ctx); err != nil { // otherwise the API servers ask after half a minute
 		return err
 	}
-	return a.await(ctx, func(r *http.Response) bool { return r.StatusCode == http.StatusOK })
+	return a.await(ctx, func(r *http.Response) bool { return r.StatusCode == http.StatusOK }, a.touch)
 }
 
 // touch makes the API servers request the documents of the group's servers.
@@ -379,8 +389,9 @@ func (a *aggregated) documentedBy(ctx context.Context, server *httpServer) (bool
 // minute.
 const touchEvery = 10 * time.Second
 
-// await waits until the responses of all API servers to requests for a type that is defined, in each of its versions, are as wanted.
-func (a *aggregated) await(ctx context.Context, wanted func(*http.Response) bool) error {
+// await waits until the responses of all API servers to requests for a type that is defined, in each of its versions, are as wanted. It calls again
+// after each touchEvery.
+func (a *aggregated) await(ctx context.Context, wanted func(*http.Response) bool, again func(ctx context.Context) error) error {
 	touched := time.Now()
 	for _, typ := range a.world.Types() {
 		crd, n := a.world.Incarnation(typ)
@@ -398,7 +409,7 @@ func (a *aggregated) await(ctx context.Context, wanted func(*http.Response) bool
 					}
 					last = fmt.Sprintf("%s, aggregated: %q", response.Status, response.Header.Get(frontHeader))
 					if time.Since(touched) > touchEvery {
-						touched, err = time.Now(), a.touch(ctx)
+						touched, err = time.Now(), again(ctx)
 					}
 					return err == nil && wanted(response), err
 				})
