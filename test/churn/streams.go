@@ -288,6 +288,9 @@ func (s *stream) unwritten(sent, written map[write]bool) (found []Violation) {
 	return found
 }
 
+// selects reports whether o is in the namespaces of the watch.
+func (s *stream) selects(o *Object) bool { return s.namespace == "" || o.Namespace == s.namespace }
+
 // typeOf returns the name of the type whose resource this is.
 func typeOf(resource string) string { return strings.TrimSuffix(resource, "s") }
 
@@ -304,7 +307,7 @@ func (s *stream) gaps(w *World) []Violation {
 	_, color, _ := strings.Cut(s.labels, "=")
 	var found []Violation
 	for _, o := range w.of(typeOf(s.resource), s.aggregated) {
-		if s.namespace != "" && o.Namespace != s.namespace {
+		if !s.selects(&o) {
 			continue
 		}
 		rescoped := o.Incarnation > s.crd && w.rescoped(o.Type, s.crd, o.Incarnation)
