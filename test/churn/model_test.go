@@ -373,6 +373,12 @@ func TestCheckHistory_CRDsThatAreLearnedLate(t *testing.T) {
 		}, hidden, []Invariant{Justified}},
 		{"namespaces have objects of two CRDs", set, mixed, hidden, nil},
 		{"namespaces have objects of two CRDs, the later one first", set, reversed, hidden, nil},
+		{"namespaces have objects of two CRDs while a server is behind", set, mixed, func(s sample) { behind(s, hour(s, 1)); s.show("second", s.begun.Add(-noticed-time.Second), false) }, nil},
+		{"namespaces have objects of two CRDs for longer than a server is behind", set, mixed, func(s sample) {
+			behind(s, hour(s, 1))
+			s.show("second", s.begun.Add(-noticed-2*time.Second), false)
+		}, []Invariant{Generations}},
+		{"namespaces have objects of two CRDs, and no server is behind", set, mixed, func(s sample) { s.show("second", s.begun.Add(-noticed-time.Second), false) }, []Invariant{Generations}},
 		{"namespaces have objects of two CRDs, the later one first, though the CRD has come", set, reversed, func(s sample) { s.show("second", s.begun.Add(-noticed), false) }, []Invariant{Generations}},
 		{"namespaces have objects of two CRDs until the CRD comes", set, mixed, func(s sample) { hidden(s); s.show("second", hour(s, 1), true) }, nil},
 		{"namespaces have objects of two CRDs after the CRD came", set, mixed, func(s sample) { hidden(s); s.show("second", s.begun.Add(-noticed), true) }, []Invariant{Generations}},

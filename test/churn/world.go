@@ -650,13 +650,15 @@ func (t *typeTruth) unknownLocked(w *World, incarnation int, at time.Time) bool 
 const learnedWithin = 5 * time.Second
 
 // unseen reports whether, at a time, the subject may not have noticed a CRD that was created shortly before. Objects and CRDs come by different
-// requests: a subject may get objects of a CRD before the CRD.
+// requests: a subject may get objects of a CRD before the CRD. When it has got the CRD, it requests a document and a list, and both responses may be of a
+// server that is behind.
 func (w *World) unseen(typ string, incarnation int, at time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	crd := w.types[typ].incarnations[incarnation]
 	shown, is := w.shown[crd.UID]
-	return at.Before(crd.created.Add(learnedWithin)) && (!is || at.Before(shown.Add(noticed)))
+	late := 2 * w.behindLocked(crd.created, at)
+	return at.Before(crd.created.Add(learnedWithin+late)) && (!is || at.Before(shown.Add(noticed+late)))
 }
 
 // news says when a CRD of a type was created, and when the subject was sent it.
