@@ -17,7 +17,7 @@ func (w *World) missed(v View, since, until time.Time, events []Event) (found []
 	if t == nil || v.Merged {
 		return nil
 	}
-	got := t.got(events)
+	got := t.got(v, events)
 	for _, c := range t.calm {
 		if since.After(c.begun.at) || !until.IsZero() && until.Before(c.ended.at) {
 			continue
@@ -42,20 +42,25 @@ type got struct {
 	last    map[string]time.Time       // when the last of these states was written, by namespace
 }
 
-func (t *typeTruth) got(events []Event) got {
-	g := got{map[types.UID]map[int]bool{}, map[types.UID]bool{}, map[string]time.Time{}}
+func (t *typeTruth) got(v View, events []Event) got {
+	g, last := got{map[types.UID]map[int]bool{}, map[types.UID]bool{}, map[string]time.Time{}}, map[types.UID]int{}
 	for _, e := range events {
 		o := t.objects[e.New.UID]
 		if o == nil {
 			continue
 		}
-		at := o.stateOf(e, 0)
+		from := 0
 		if e.Kind == Deleted {
+			from = last[o.UID]
+		}
+		at := o.stateOf(v, e, from)
+		if e.Kind == Deleted && (at < 0 || o.States[at].Deleted) {
 			g.deleted[o.UID] = true
 		}
 		if at < 0 {
 			continue
 		}
+		last[o.UID] = at
 		if g.states[o.UID] == nil {
 			g.states[o.UID] = map[int]bool{}
 		}
@@ -86,7 +91,7 @@ func (t *typeTruth) repeated(v View, c calm, events []Event) (found []Violation)
 			continue
 		}
 		before, had := last[o.UID]
-		at := o.stateOf(e, before)
+		at := o.stateOf(v, e, before)
 		switch {
 		case !after:
 		case e.Kind == Updated && had && at == before:
@@ -102,12 +107,17 @@ func (t *typeTruth) repeated(v View, c calm, events []Event) (found []Violation)
 	return found
 }
 
-// stateOf returns the index of the first state that an event has, beginning with from, or that of the first deletion; -1: there is none.
-func (o *Object) stateOf(e Event, from int) int {
-	if e.Kind == Deleted {
-		return slices.IndexFunc(o.States, func(s State) bool { return s.Deleted })
+// stateOf returns the index of the first state that an event of a handler has, beginning with from. That of a deletion is not selected: the object
+// is deleted, or has left the selection. A result of -1 means that there is none that was written before the event.
+func (o *Object) stateOf(v View, e Event, from int) int {
+	if e.Kind != Deleted {
+		return o.find(e.New, from)
 	}
-	return o.find(e.New, from)
+	at := slices.IndexFunc(o.States[from:], func(s State) bool { return !s.Selected(v.Color) })
+	if at < 0 || o.States[from+at].At.After(e.At) {
+		return -1
+	}
+	return from + at
 }
 
 // wrote reports whether the state of an object with that index was written in the calm time.

@@ -1,0 +1,167 @@
+package churn
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+func TestMissed(t *testing.T) {
+	setA, aThenB := &NamespaceSets{}, &NamespaceSets{}
+	setA.Change("a")
+	aThenB.Change("a")
+	all := View{Name: "h", Type: "t1"}
+	whole := func(s sample, r *Recorder) {
+		r.OnUpdate(s.x(1), s.x(2))
+		r.OnUpdate(s.x(2), s.x(3))
+		r.OnDelete(s.x(3))
+	}
+	twice := func(s sample, r *Recorder) {
+		r.OnUpdate(s.x(1), s.x(2))
+		r.OnUpdate(s.x(2), s.x(2))
+		r.OnUpdate(s.x(2), s.x(3))
+		r.OnDelete(s.x(3))
+	}
+	unknown := func(s sample, r *Recorder) {
+		r.OnUpdate(s.x(1), s.x(2))
+		r.OnUpdate(s.x(2), s.x(3))
+		r.OnDelete(cache.DeletedFinalStateUnknown{Key: "a/x", Obj: s.x(3)})
+	}
+	without2 := func(s sample, r *Recorder) { r.OnUpdate(s.x(1), s.x(3)); r.OnDelete(s.x(3)) }
+	for _, tc := range []struct {
+		name   string
+		view   View
+		during func(s sample, r *Recorder) // between two times at rest
+		events func(s sample, r *Recorder)
+		lists  int
+		misses bool
+		waits  bool // for the last event
+	}{
+		{"all", all, nil, whole, 0, false, false},
+		{"an update is missing", all, nil, without2, 0, true, false},
+		{"an update comes twice", all, nil, twice, 0, true, false},
+		{"a deletion has no final state", all, nil, unknown, 0, true, false},
+		{"a deletion has no final state, and a list was sent", all, nil, unknown, 1, false, false},
+		{"an update comes twice, and a list was sent", all, nil, twice, 1, false, false},
+		{"an update comes twice, and updates may be merged", View{Name: "h", Type: "t1", Merged: true}, nil, twice, 0, false, false},
+		{"the last state before comes again", all, nil, func(s sample, r *Recorder) { r.OnUpdate(s.x(1), s.x(1)); whole(s, r) }, 0, false, false},
+		{"an update is missing, and a list was sent", all, nil, without2, 1, false, false},
+		{"the deletion is missing", all, nil, func(s sample, r *Recorder) { r.OnUpdate(s.x(1), s.x(2)); r.OnUpdate(s.x(2), s.x(3)) }, 0, true, false},
+		{"updates may be merged", View{Name: "h", Type: "t1", Merged: true}, nil, without2, 0, false, false},
+		{"an update to what is not selected is missing", View{Name: "h", Type: "t1", Color: "red"}, nil, without2, 0, false, false},
+		{"the selected state is missing", View{Name: "h", Type: "t1", Color: "blue"}, nil, without2, 0, true, false},
+		{"another namespace", View{Name: "h", Type: "t1", Namespaces: []string{"b"}}, nil, func(sample, *Recorder) {}, 0, false, false},
+		{"a set has the namespace", View{Name: "h", Type: "t1", Sets: setA}, nil, without2, 0, true, false},
+		{"a set has lost the namespace", View{Name: "h", Type: "t1", Sets: aThenB}, func(sample, *Recorder) { aThenB.Change("b") }, without2, 0, false, false},
+		{"the handler was added meanwhile", all, func(_ sample, r *Recorder) { r.Since = time.Now() }, without2, 0, false, false},
+		{"the handler was removed meanwhile", all, func(_ sample, r *Recorder) { r.Removed(1) }, without2, 0, false, false},
+		{"etcd was restored meanwhile", all, func(s sample, _ *Recorder) { s.restored(time.Now()) }, without2, 0, false, false},
+		{"another CRD came meanwhile", all, func(s sample, _ *Recorder) {
+			s.undefined("t1", time.Now())
+			s.defined("t1", Incarnation{UID: "second", Namespaced: true, Served: allVersions})
+		}, without2, 0, false, false},
+		{"the type was on another server meanwhile", all, func(s sample, _ *Recorder) { s.move(time.Now()); s.move(time.Now()) }, without2, 0, false, false},
+		{"the server of the type is down at the end", all, func(s sample, _ *Recorder) { s.down = true }, without2, 0, false, false},
+		{"the conversion fails at the end", all, func(s sample, _ *Recorder) { s.typeLocked("t1").unconverted = true }, without2, 0, false, false},
+		{"a version was not served at the end", all, func(s sample, _ *Recorder) { s.serves("t1", allVersions[:1]) }, without2, 0, false, false},
+		{"the rest is still waiting", all, nil, func(s sample, r *Recorder) { r.OnUpdate(s.x(1), s.x(2)) }, 0, false, true},
+		{"the rest is still waiting, and one was left out", all, nil, func(s sample, r *Recorder) { r.OnUpdate(s.x(1), s.x(3)) }, 0, true, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := sample{newWorld("example.com"), time.Now()}
+				later := func() time.Time {
+					time.Sleep(time.Millisecond) //nolint:forbidigo // in a synctest bubble
+					return time.Now()
+				}
+				s.defined("t1", Incarnation{UID: "first", Namespaced: true, Served: allVersions})
+				s.write("a/x", "x1", 1, "red")
+				s.backedUp()
+				r := &Recorder{View: tc.view}
+				r.OnAdd(s.x(1), true)
+				lists := 0
+				count := func(string) int { return lists }
+				s.rested(later(), count)
+				if later(); tc.during != nil {
+					tc.during(s, r)
+				}
+				last := s.object("a/z", "z1", 9, cmp.Or(tc.view.Color, "red"))
+				s.wrote("t1", s.x(2), later())
+				s.wrote("t1", s.x(3), later())
+				s.deleted("t1", "a/x", later())
+				s.wrote("t1", last, later())
+				tc.events(s, r)
+				if !tc.waits {
+					r.OnAdd(last, false)
+				}
+				lists = tc.lists
+				s.rested(later(), count)
+				found := slices.DeleteFunc(r.Check(s.World), func(v Violation) bool { return v.Invariant != Complete && v.Invariant != Changes })
+				if (len(found) > 0) != tc.misses {
+					t.Errorf("found %v", found)
+				}
+			})
+		})
+	}
+}
+
+// Before two times at rest, an object has left the selection and returned, and then was listed again. Between them, it is deleted.
+func TestMissed_AnObjectHadLeftTheSelection(t *testing.T) {
+	deleted := func(s sample, r *Recorder) { r.OnDelete(s.x(3)) }
+	again := func(s sample, r *Recorder) { r.OnUpdate(s.x(3), s.x(3)) }
+	for name, tc := range map[string]struct {
+		before, between []func(s sample, r *Recorder)
+		want            []Invariant
+	}{
+		"an update comes twice before":     {[]func(sample, *Recorder){again}, []func(sample, *Recorder){deleted}, nil},
+		"an update comes twice in between": {nil, []func(sample, *Recorder){again, deleted}, []Invariant{Changes}},
+		"the deletion is missing":          {nil, nil, []Invariant{Complete}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := sample{newWorld("example.com"), time.Now()}
+				later := func() time.Time {
+					time.Sleep(time.Millisecond) //nolint:forbidigo // in a synctest bubble
+					return time.Now()
+				}
+				s.defined("t1", Incarnation{UID: "first", Namespaced: true, Served: allVersions})
+				for version := range 3 {
+					s.wrote("t1", s.x(version+1), later())
+				}
+				later()
+				r := &Recorder{View: View{Name: "h", Type: "t1", Color: "red"}}
+				r.OnAdd(s.x(1), true)
+				r.OnDelete(at(s.x(1), "2"))
+				r.OnAdd(s.x(3), false)
+				for _, event := range tc.before {
+					event(s, r)
+				}
+				s.rested(later(), neverLists)
+				first, last := s.object("a/y", "y1", 8, "red"), s.z()
+				s.wrote("t1", first, later())
+				s.deleted("t1", "a/x", later())
+				s.wrote("t1", last, later())
+				later()
+				r.OnAdd(first, false)
+				for _, event := range tc.between {
+					event(s, r)
+				}
+				r.OnAdd(last, false)
+				s.rested(later(), neverLists)
+				var found []Invariant
+				for _, v := range r.Check(s.World) {
+					if v.Invariant == Complete || v.Invariant == Changes {
+						found = append(found, v.Invariant)
+					}
+				}
+				if !slices.Equal(found, tc.want) {
+					t.Errorf("found %v, want %v", found, tc.want)
+				}
+			})
+		})
+	}
+}
