@@ -172,7 +172,8 @@ var _ = Describe("Following types", onEachServer(func(at *apiServer) {
 		}))
 		AddReportEntry("types of the first group synced", time.Since(began).String())
 		Eventually(recorder.count).Should(Equal(wellTypes+brokenTypes), "an informer may sync before the call for it")
-		Expect(f.Explain(schema.GroupVersionResource{Group: broken, Version: "v1", Resource: "wreck0s"}).String()).To(SatisfyAll(
+		wreck := schema.GroupVersionResource{Group: broken, Version: "v1", Resource: "wreck0s"}
+		Eventually(func() string { return f.Explain(wreck).String() }).Should(SatisfyAll( // the first request is a watch-list; a list follows
 			ContainSubstring("wreck0s.v1."+broken), ContainSubstring(`lease of "follow"`), ContainSubstring("Cannot list: "), ContainSubstring("Unavailable")))
 		expectShown(ctx, f, broken, brokenTypes, well)
 
