@@ -34,11 +34,12 @@ func laggingDiscovery(s *scenario) string {
 	before := s.proxy.Requests(s.ofType())
 	upToDate()
 	const interval = 10 * time.Second // that of gvrkit while documents lack a type; that of the restart loop is shorter
+	isSynced := func() bool { return w.wait(s.ctx, 0) == synced }
 	eventually(s.ctx, interval, func() bool {
 		_, err := mapper.RESTMapping(kind)
-		return err == nil && s.log.counts().adds >= 3
+		return err == nil && s.log.counts().adds >= 3 && isSynced() // the handler has the objects before that
 	})
-	if got := w.wait(s.ctx, 0); got != synced {
+	if !isSynced() {
 		return "not " + synced
 	}
 	found := "the RESTMapper returns the kind"
