@@ -403,10 +403,22 @@ func hungWatch(s *scenario) string {
 	_, err := informer.AddEventHandler(s.log)
 	s.check(err)
 	s.start(p)
-	watches := faultproxy.All(s.ofType(), faultproxy.Verb("watch"))
-	s.proxy.Inject(watches, faultproxy.Times(1, faultproxy.HangAt(0)))
-	before := s.proxy.Requests(watches)
-	s.must("a watch that hangs", func() bool { return s.proxy.Requests(watches) > before })
+	hung := make(chan struct{})
+	s.proxy.Inject(faultproxy.All(s.ofType(), faultproxy.Verb("watch")), faultproxy.Times(1, func(next http.Handler) http.Handler {
+		hang := faultproxy.HangAt(0)(next)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			close(hung)
+			hang.ServeHTTP(w, r)
+		})
+	}))
+	s.must("a watch that hangs", func() bool {
+		select {
+		case <-hung:
+			return true
+		default:
+			return false
+		}
+	})
 	s.resize(0, 77)
 	if !eventually(s.ctx, 50*time.Second, func() bool { return s.log.counts().updates > 0 }) {
 		return "with a watch timeout of 2 s, a change has not arrived after 50 s"
