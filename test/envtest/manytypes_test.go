@@ -86,8 +86,8 @@ var _ = Describe("A group of many types", onEachServer(func(at *apiServer) {
 
 		d := connect(at)
 		r := d.live()
+		Eventually(func() discovery.SourceState { return r.Status().CRDs.State }).Should(Equal(discovery.SourceCurrent))
 		d.quiet()
-		Expect(r.Status().CRDs.State).To(Equal(discovery.SourceCurrent))
 		var failed []error
 		Expect(d.costs(func() {
 			for i := range types {
