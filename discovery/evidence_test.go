@@ -415,7 +415,8 @@ func TestRun_RequestsAreSpaced(t *testing.T) {
 	s := newServer(t, aggregated, coreGroup, metricsGroup)
 	apis := newCollection(metricsService("True"))
 	s.collections(t, newCollection(), apis)
-	r := run(t, s, never(), discovery.WithGap(100*time.Millisecond))
+	const gap = 100 * time.Millisecond
+	r := run(t, s, never(), discovery.WithGap(gap))
 	eventually(t, "both are watched", func() bool { return r.Status().APIServices.State == discovery.SourceCurrent })
 	s.documents()
 	begun := time.Now()
@@ -427,8 +428,14 @@ func TestRun_RequestsAreSpaced(t *testing.T) {
 	apis.put(apiServiceOf("z.example.com", "v1", "", "True", nil))
 	s.serve(coreGroup, metricsGroup, exampleGroup)
 	l.wants("Added widgets.v1.example.com")
-	if got, most := s.documents(), 2*(2+int(time.Since(begun)/(100*time.Millisecond))); got > most {
-		t.Errorf("%d documents in %v", got, time.Since(begun))
+	got, took := s.documents(), time.Since(begun)
+	// A tenth of the gap is between the first two requests, and twice as long between the next ones, up to the gap. That begins again after twice the gap.
+	requests, pause := 1+2*int(took/(2*gap)), gap/10
+	for left := took - pause; left >= 0; left -= pause {
+		requests, pause = requests+1, min(2*pause, gap)
+	}
+	if got > 2*requests {
+		t.Errorf("%d documents in %v", got, took)
 	}
 }
 
