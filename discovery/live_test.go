@@ -503,7 +503,7 @@ func TestRun_TheFirstSnapshotHasTheBackings(t *testing.T) {
 				collection.ServeHTTP(w, req)
 			})
 			defer s.answer(path, nil)
-			r := begin(t, s, never())
+			r := begin(t, s, never(), discovery.WithPatience(time.Hour), discovery.WithQuestionPatience(time.Hour))
 			eventually(t, "documents are there", func() bool { return r.Status().Documents.State == discovery.SourceCurrent })
 			if got := r.Status().Types; got != 0 {
 				t.Errorf("%d types are known before the lists", got)
