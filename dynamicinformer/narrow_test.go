@@ -79,13 +79,16 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
+// fewTest is a program with informers on some types.
+type fewTest struct {
+	name   string
+	types  int
+	leases bool // by Acquire after Start; otherwise by ForResource before
+	few    bool
+}
+
 func TestFactory_AsksAboutFewTypesAlone(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		types  int
-		leases bool // by Acquire after Start; otherwise by ForResource before
-		few    bool
-	}{
+	for _, test := range []fewTest{
 		{"one, by Acquire", 1, true, true},
 		{"one, by ForResource", 1, false, true},
 		{"four, by Acquire", 4, true, true},
@@ -94,54 +97,67 @@ func TestFactory_AsksAboutFewTypesAlone(t *testing.T) {
 		{"five, by ForResource", 5, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := stubserver.New(t)
-			s.Prepare(fewTypes)
-			f, err := dynamicinformer.NewForConfig(s.RESTConfig())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if test.leases {
-				f.Start(t.Context())
-			}
-			for i := range test.types {
-				gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: fmt.Sprintf("t%d", i)}
-				if !test.leases {
-					f.ForResource(gvr)
-				} else if _, err := f.Acquire(t.Context(), gvr); err != nil {
-					t.Fatal(err)
+			for range 20 {
+				if test.run(t) {
+					return
 				}
 			}
-			f.Start(t.Context())
-			if err := f.WaitForSync(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "each type has its CRD", func() bool {
-				all := f.Status()
-				return len(all) == test.types && !slices.ContainsFunc(all, func(now status.Informer) bool { return string(now.Resource.CRDUID) != now.GVR.Resource })
-			})
-			eventually(t, "the run is narrow, or knows all types", func() bool {
-				got := f.Resolver().Status()
-				return got.Narrow == test.few && (got.Types == test.types || !test.few)
-			})
-			before, ofAll := requestedBeforeObjects(s)
-			if test.few != (ofAll == 0) {
-				t.Errorf("%d requests for the document of all groups", ofAll)
-			}
-			if test.types == 1 && before > 3 {
-				t.Errorf("%d requests before the first list", before)
-			}
-			if !test.few && !test.leases {
-				for _, a := range s.Arrivals() {
-					if strings.Contains(a.Query, "fieldSelector") {
-						t.Errorf("five types were known, and one was asked about: %s", a.Path)
-					}
-				}
-			}
-			if err := f.Shutdown(t.Context()); err != nil {
-				t.Error(err)
-			}
+			t.Error("each time, the server has not responded within a second")
 		})
 	}
+}
+
+// run runs the program. It reports false if the server has not responded within a second, as on a busy machine, so that the run was not narrow.
+func (test fewTest) run(t *testing.T) bool {
+	t.Helper()
+	s, begun := stubserver.New(t), time.Now()
+	s.Prepare(fewTypes)
+	f, err := dynamicinformer.NewForConfig(s.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shutdown(t, f)
+	if test.leases {
+		f.Start(t.Context())
+	}
+	for i := range test.types {
+		gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: fmt.Sprintf("t%d", i)}
+		if !test.leases {
+			f.ForResource(gvr)
+		} else if _, err := f.Acquire(t.Context(), gvr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Start(t.Context())
+	if err := f.WaitForSync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "each type has its CRD", func() bool {
+		all := f.Status()
+		return len(all) == test.types && !slices.ContainsFunc(all, func(now status.Informer) bool { return string(now.Resource.CRDUID) != now.GVR.Resource })
+	})
+	if test.few && !f.Resolver().Status().Narrow && time.Since(begun) >= time.Second {
+		return false
+	}
+	eventually(t, "the run is narrow, or knows all types", func() bool {
+		got := f.Resolver().Status()
+		return got.Narrow == test.few && (got.Types == test.types || !test.few)
+	})
+	before, ofAll := requestedBeforeObjects(s)
+	if test.few != (ofAll == 0) {
+		t.Errorf("%d requests for the document of all groups", ofAll)
+	}
+	if test.types == 1 && before > 3 {
+		t.Errorf("%d requests before the first list", before)
+	}
+	if !test.few && !test.leases {
+		for _, a := range s.Arrivals() {
+			if strings.Contains(a.Query, "fieldSelector") {
+				t.Errorf("five types were known, and one was asked about: %s", a.Path)
+			}
+		}
+	}
+	return true
 }
 
 // What a program asks the resolver of its factory is answered as ever.
