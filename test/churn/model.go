@@ -160,7 +160,7 @@ func (c *checker) report(i Invariant, e Event, format string, args ...any) {
 
 func (c *checker) event(e Event) {
 	seen := e.New
-	reduced := c.view.Merged && e.Kind != Added // the object may have lost its content while it waited
+	reduced := c.view.Merged && (e.Kind == Deleted || e.Kind == Moved) // the object may have lost its content while it waited
 	if seen.Problem != "" && !reduced {
 		c.report(Atomic, e, "%s", seen.Problem)
 		return
@@ -189,9 +189,10 @@ func (c *checker) event(e Event) {
 }
 
 func (c *checker) updated(e Event, o Object, have held) {
-	old := e.Old
-	if have.UID == e.New.UID && (old.UID != have.UID || old.ResourceVersion != have.ResourceVersion || old.Problem == "" && !old.hasContentOf(have.Observation)) {
-		c.report(OldState, e, "the handler has %v", have)
+	old, reduced := e.Old, c.view.Merged && e.Old.Problem != ""
+	whole := old.Problem == "" && old.hasContentOf(have.Observation)
+	if have.UID == e.New.UID && (old.UID != have.UID || old.ResourceVersion != have.ResourceVersion || !whole && !reduced) {
+		c.report(OldState, e, "the handler has %v; %s", have, old.Problem)
 	}
 	c.state(e, o)
 	c.has[e.New.Key()] = held{e.New, o.Incarnation, have.added}

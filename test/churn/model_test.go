@@ -66,6 +66,13 @@ func at(obj *unstructured.Unstructured, version string) *unstructured.Unstructur
 	return obj
 }
 
+// torn returns a copy of an object with the spec of another state.
+func torn(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	obj = obj.DeepCopy()
+	obj.Object["spec"] = specOf("7")
+	return obj
+}
+
 // withFinalizer returns a copy of an object with a finalizer.
 func withFinalizer(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	obj = obj.DeepCopy()
@@ -76,7 +83,7 @@ func withFinalizer(obj *unstructured.Unstructured) *unstructured.Unstructured {
 func TestCheckHistory(t *testing.T) {
 	s := newSample()
 	all, red := View{Name: "h", Type: "t1"}, View{Name: "h", Type: "t1", Color: "red"}
-	inA := View{Name: "h", Type: "t1", Namespaces: []string{"a"}}
+	inA, merged := View{Name: "h", Type: "t1", Namespaces: []string{"a"}}, View{Name: "h", Type: "t1", Merged: true}
 	setA, aThenB := &NamespaceSets{}, &NamespaceSets{}
 	setA.Change("a")
 	aThenB.Change("a")
@@ -117,11 +124,7 @@ func TestCheckHistory(t *testing.T) {
 		{"the content is of another version", all, func(r *Recorder) { r.OnAdd(at(s.x(1), "3"), true) }, []Invariant{Atomic}},
 		{"the color is of another version", all, func(r *Recorder) { r.OnAdd(s.object("a/x", "x1", 1, "blue"), true) }, []Invariant{Atomic}},
 		{"the name is of another object", all, func(r *Recorder) { r.OnAdd(s.object("a/other", "x1", 1, "red"), true) }, []Invariant{Atomic}},
-		{"parts of an object are of different versions", all, func(r *Recorder) {
-			torn := s.x(1)
-			torn.Object["spec"] = specOf("2")
-			r.OnAdd(torn, true)
-		}, []Invariant{Atomic}},
+		{"parts of an object are of different versions", all, func(r *Recorder) { r.OnAdd(torn(s.x(1)), true) }, []Invariant{Atomic}},
 		{"a deletion has a state before the last one", all, func(r *Recorder) { r.OnAdd(s.x(2), true); r.OnDelete(at(s.x(1), "8")) }, []Invariant{Atomic}},
 		{"a deletion has an earlier version", all, func(r *Recorder) { r.OnAdd(s.x(3), true); r.OnDelete(at(s.x(3), "2")) }, []Invariant{Ordered}},
 		{"an update goes back", all, func(r *Recorder) { r.OnAdd(s.x(3), true); r.OnUpdate(s.x(3), s.x(2)) }, []Invariant{Ordered}},
@@ -166,6 +169,10 @@ func TestCheckHistory(t *testing.T) {
 		{"an object has a finalizer of another state", all, func(r *Recorder) { r.OnAdd(withFinalizer(s.x(3)), true) }, []Invariant{Atomic}},
 		{"an update has the old object with another color", all, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnUpdate(s.object("a/x", "x1", 1, "blue"), s.x(2)) }, []Invariant{OldState}},
 		{"an update has the old object with a finalizer", all, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnUpdate(withFinalizer(s.x(1)), s.x(2)) }, []Invariant{OldState}},
+		{"parts of the old object of an update are of different versions", all, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnUpdate(torn(s.x(1)), s.x(2)) }, []Invariant{OldState}},
+		{"the old object of an update has lost its content while it waited", merged, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnUpdate(torn(s.x(1)), s.x(2)) }, nil},
+		{"the object of a deletion has lost its content while it waited", merged, func(r *Recorder) { r.OnAdd(s.x(3), true); r.OnDelete(torn(s.x(3))) }, nil},
+		{"parts of the new object of a merged update are of different versions", merged, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnUpdate(s.x(1), torn(s.x(2))) }, []Invariant{Atomic}},
 		{"an update has another old version", all, func(r *Recorder) { r.OnAdd(s.x(1), true); r.OnUpdate(s.x(2), s.x(3)) }, []Invariant{OldState}},
 		{"an initial addition follows another one", all, func(r *Recorder) { r.OnAdd(s.x(1), false); r.OnAdd(s.y(), true) }, []Invariant{InitialList}},
 		{"an object that is not selected is added", red, func(r *Recorder) { r.OnAdd(s.x(2), true) }, []Invariant{Selection}},
