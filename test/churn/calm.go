@@ -18,15 +18,16 @@ func (w *World) missed(v View, since, until time.Time, events []Event) (found []
 		return nil
 	}
 	got := t.got(v, events)
-	for _, c := range t.calm {
+	for n, c := range t.calm {
 		if since.After(c.begun.at) || !until.IsZero() && until.Before(c.ended.at) {
 			continue
 		}
 		found = append(found, t.repeated(v, c, events)...)
+		unlisted := t.calmUntil(n)
 		for uid, end := range c.ended.states {
 			o := t.objects[uid]
 			for i := c.begun.states[uid]; i < end; i++ {
-				if v.alwaysIncludes(o.Namespace, c.ended.at) && v.shows(o, i) && got.lacks(o, i) {
+				if v.alwaysIncludes(o.Namespace, c.ended.at) && v.shows(o, i) && got.lacks(o, i, unlisted) {
 					found = append(found, Violation{Complete, fmt.Sprintf("%s: it has not got state %d of %s: %s", v.Name, i, o.Key(), o.versions())})
 				}
 			}
@@ -35,15 +36,30 @@ func (w *World) missed(v View, since, until time.Time, events []Event) (found []
 	return found
 }
 
+// calmUntil returns the end of the last of the calm times that follow one another, beginning with the one with index n. What a handler still waits
+// for then, a list may leave out.
+func (t *typeTruth) calmUntil(n int) time.Time {
+	for n+1 < len(t.calm) && t.calm[n+1].begun.at.Equal(t.calm[n].ended.at) {
+		n++
+	}
+	return t.calm[n].ended.at
+}
+
 // got is what a handler has got of a type.
 type got struct {
 	states  map[types.UID]map[int]bool // by index
 	deleted map[types.UID]bool         // an object may have several deletions, if a restore of etcd has brought it back
-	last    map[string]time.Time       // when the last of these states was written, by namespace
+	writes  []gotWrite
+}
+
+// gotWrite is a state that a handler has got.
+type gotWrite struct {
+	namespace   string
+	written, at time.Time
 }
 
 func (t *typeTruth) got(v View, events []Event) got {
-	g, last := got{map[types.UID]map[int]bool{}, map[types.UID]bool{}, map[string]time.Time{}}, map[types.UID]int{}
+	g, last := got{states: map[types.UID]map[int]bool{}, deleted: map[types.UID]bool{}}, map[types.UID]int{}
 	for _, e := range events {
 		o := t.objects[e.New.UID]
 		if o == nil {
@@ -65,19 +81,19 @@ func (t *typeTruth) got(v View, events []Event) got {
 			g.states[o.UID] = map[int]bool{}
 		}
 		g.states[o.UID][at] = true
-		if written := o.States[at].At; written.After(g.last[o.Namespace]) {
-			g.last[o.Namespace] = written
-		}
+		g.writes = append(g.writes, gotWrite{o.Namespace, o.States[at].At, e.At})
 	}
 	return g
 }
 
-// lacks reports whether the state of an object with that index was written before another one that the handler has got in the same namespace, and
-// the handler has not got it. At rest, a handler may still wait for events that leave the objects as they are.
-func (g got) lacks(o *Object, i int) bool {
+// lacks reports whether the state of an object with that index was written before another one that the handler has got by a time in the same
+// namespace, and the handler has not got it. At rest, a handler may still wait for events that leave the objects as they are.
+func (g got) lacks(o *Object, i int, by time.Time) bool {
 	s := o.States[i]
 	has := g.states[o.UID][i] || s.Deleted && g.deleted[o.UID]
-	return !has && s.At.Before(g.last[o.Namespace])
+	return !has && slices.ContainsFunc(g.writes, func(w gotWrite) bool {
+		return w.namespace == o.Namespace && w.written.After(s.At) && !w.at.After(by)
+	})
 }
 
 // repeated returns the violations of [Changes] in the events of a handler: updates without another state, and deletions without a final one, which

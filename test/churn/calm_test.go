@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -162,6 +163,77 @@ func TestMissed_AnObjectHadLeftTheSelection(t *testing.T) {
 					t.Errorf("found %v, want %v", found, tc.want)
 				}
 			})
+		})
+	}
+}
+
+// calmTest is a handler in a bubble.
+type calmTest struct {
+	sample
+	*Recorder
+	lists int
+}
+
+// later returns the time a millisecond later.
+func (c *calmTest) later() time.Time {
+	time.Sleep(time.Millisecond) //nolint:forbidigo // in a synctest bubble
+	return time.Now()
+}
+
+func (c *calmTest) rest() { c.rested(c.later(), func(string) int { return c.lists }) }
+
+func (c *calmTest) write(obj *unstructured.Unstructured) {
+	c.wrote("t1", obj, c.later())
+	c.later()
+}
+
+func (c *calmTest) remove(key string) {
+	c.deleted("t1", key, c.later())
+	c.later()
+}
+
+// inCalm calls a function in a bubble, and compares the violations of [Complete] and [Changes].
+func inCalm(t *testing.T, view View, steps func(c *calmTest), want ...Invariant) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		view.Name, view.Type = "h", "t1"
+		c := &calmTest{sample{newWorld("example.com"), time.Now()}, &Recorder{View: view}, 0}
+		c.defined("t1", Incarnation{UID: "first", Namespaced: true, Served: allVersions})
+		c.later()
+		steps(c)
+		var found []Invariant
+		for _, v := range c.Check(c.World) {
+			if (v.Invariant == Complete || v.Invariant == Changes) && !slices.Contains(found, v.Invariant) {
+				found = append(found, v.Invariant)
+			}
+		}
+		if !slices.Equal(found, want) {
+			t.Errorf("found %v, want %v", c.Check(c.World), want)
+		}
+	})
+}
+
+// At rest, an object has come and gone, and the handler has not got it yet.
+func TestMissed_AListLeavesOutWhatWaits(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		lists int // after the second time at rest
+		want  []Invariant
+	}{
+		{"no list", 0, []Invariant{Complete}},
+		{"a list", 1, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inCalm(t, View{}, func(c *calmTest) {
+				c.rest()
+				c.write(c.x(1))
+				c.remove("a/x")
+				c.rest()
+				c.lists += tc.lists
+				c.write(c.z())
+				c.OnAdd(c.z(), false)
+				c.rest()
+			}, tc.want...)
 		})
 	}
 }
