@@ -27,7 +27,7 @@ func (w *World) missed(v View, since, until time.Time, events []Event) (found []
 		for uid, end := range c.ended.states {
 			o := t.objects[uid]
 			for i := c.begun.states[uid]; i < end; i++ {
-				if v.alwaysIncludes(o.Namespace, c.ended.at) && v.shows(o, i) && got.lacks(o, i, unlisted) {
+				if v.alwaysIncludes(o.Namespace, c.ended.at) && v.shows(o, i) && got.lacks(v, o, i, unlisted) {
 					found = append(found, Violation{Complete, fmt.Sprintf("%s: it has not got state %d of %s: %s", v.Name, i, o.Key(), o.versions())})
 				}
 			}
@@ -54,7 +54,7 @@ type got struct {
 
 // gotWrite is a state that a handler has got.
 type gotWrite struct {
-	namespace   string
+	watch       string // as View.watch has it
 	written, at time.Time
 }
 
@@ -81,26 +81,34 @@ func (t *typeTruth) got(v View, events []Event) got {
 			g.states[o.UID] = map[int]bool{}
 		}
 		g.states[o.UID][at] = true
-		g.writes = append(g.writes, gotWrite{o.Namespace, o.States[at].At, e.At})
+		g.writes = append(g.writes, gotWrite{v.watch(o.Namespace), o.States[at].At, e.At})
 	}
 	return g
 }
 
-// lacks reports whether the state of an object with that index was written before another one that the handler has got by a time in the same
-// namespace, and the handler has not got it. At rest, a handler may still wait for events that leave the objects as they are.
-func (g got) lacks(o *Object, i int, by time.Time) bool {
-	s := o.States[i]
+// lacks reports whether the state of an object with that index was written before another one that the handler has got by a time from the same
+// watch, and the handler has not got it. At rest, a handler may still wait for events that leave the objects as they are.
+func (g got) lacks(v View, o *Object, i int, by time.Time) bool {
+	s, watch := o.States[i], v.watch(o.Namespace)
 	has := g.states[o.UID][i] || s.Deleted && g.deleted[o.UID]
 	return !has && slices.ContainsFunc(g.writes, func(w gotWrite) bool {
-		return w.namespace == o.Namespace && w.written.After(s.At) && !w.at.After(by)
+		return w.watch == watch && w.written.After(s.At) && !w.at.After(by)
 	})
+}
+
+// watch returns the name of the watch that sends the objects of a namespace: that of the namespace if the view may have one for each.
+func (v View) watch(namespace string) string {
+	if v.Sets == nil && len(v.Namespaces) < 2 {
+		return ""
+	}
+	return namespace
 }
 
 // repeated returns the violations of [Changes] in the events of a handler: updates without another state, and deletions without a final one, which
 // watches do not send. At rest, a handler may still wait for events of a list before, which leave the objects as they are. The first event
-// of what was written in the calm time follows them.
+// of what was written in the calm time follows them, if it is of the same watch.
 func (t *typeTruth) repeated(v View, c calm, events []Event) (found []Violation) {
-	last, after := map[types.UID]int{}, false
+	last, after := map[types.UID]int{}, map[string]bool{} // by View.watch
 	for _, e := range events {
 		o := t.objects[e.New.UID]
 		if o == nil || e.At.After(c.ended.at) {
@@ -109,7 +117,7 @@ func (t *typeTruth) repeated(v View, c calm, events []Event) (found []Violation)
 		before, had := last[o.UID]
 		at := o.stateOf(v, e, before)
 		switch {
-		case !after:
+		case !after[v.watch(o.Namespace)]:
 		case e.Kind == Updated && had && at == before:
 			found = append(found, Violation{Changes, fmt.Sprintf("%s: it has got state %d of %s twice: %v at %s", v.Name, at, o.Key(), e, e.At.Format(clock))})
 		case e.Kind == Deleted && e.New.Unknown:
@@ -118,7 +126,9 @@ func (t *typeTruth) repeated(v View, c calm, events []Event) (found []Violation)
 		if at >= 0 && e.Kind != Deleted {
 			last[o.UID] = at
 		}
-		after = after || c.wrote(o, at)
+		if c.wrote(o, at) {
+			after[v.watch(o.Namespace)] = true
+		}
 	}
 	return found
 }

@@ -237,3 +237,43 @@ func TestMissed_AListLeavesOutWhatWaits(t *testing.T) {
 		})
 	}
 }
+
+// Each namespace of a set has its own lists and watches.
+func TestMissed_NamespacesHaveNoCommonOrder(t *testing.T) {
+	set := func() View {
+		sets := &NamespaceSets{}
+		sets.Change("a", "b")
+		return View{Sets: sets}
+	}
+	for _, tc := range []struct {
+		name string
+		view func() View
+		want []Invariant
+	}{
+		{"all namespaces", func() View { return View{} }, []Invariant{Changes, Complete}},
+		{"a namespace", func() View { return View{Namespaces: []string{"a"}} }, []Invariant{Changes, Complete}},
+		{"a set", set, nil},
+		{"namespaces that do not change", func() View { return View{Namespaces: []string{"a", "b"}} }, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			other := func(c *calmTest) *unstructured.Unstructured {
+				if tc.name == "a namespace" {
+					return c.object("a/y", "y1", 4, "blue")
+				}
+				return c.y()
+			}
+			inCalm(t, View{}, func(c *calmTest) {
+				c.View = tc.view()
+				c.View.Name, c.View.Type = "h", "t1"
+				c.write(other(c))
+				c.OnAdd(other(c), true)
+				c.rest()
+				c.write(at(other(c), "5"))
+				c.write(c.x(1))
+				c.OnAdd(c.x(1), false)
+				c.OnUpdate(other(c), other(c)) // a list before has it
+				c.rest()
+			}, tc.want...)
+		})
+	}
+}
