@@ -27,7 +27,7 @@ func (w *World) missed(v View, since, until time.Time, events []Event) (found []
 		for uid, end := range c.ended.states {
 			o := t.objects[uid]
 			for i := c.begun.states[uid]; i < end; i++ {
-				if v.alwaysIncludes(o.Namespace, c.ended.at) && v.shows(o, i) && got.lacks(v, o, i, unlisted) {
+				if v.alwaysIncludes(o.Namespace, c.begun.at, c.ended.at) && v.shows(o, i) && got.lacks(v, o, i, unlisted) {
 					found = append(found, Violation{Complete, fmt.Sprintf("%s: it has not got state %d of %s: %s", v.Name, i, o.Key(), o.versions())})
 				}
 			}

@@ -277,3 +277,40 @@ func TestMissed_NamespacesHaveNoCommonOrder(t *testing.T) {
 		})
 	}
 }
+
+// A set that was replaced before two times at rest does not limit what a handler must get between them.
+func TestMissed_ASetHasTheNamespaceSinceThen(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		before, during []string // the namespaces of sets
+		want           []Invariant
+	}{
+		{"since before", []string{"b", "a"}, nil, []Invariant{Complete}},
+		{"another one since before", []string{"a", "b"}, nil, nil},
+		{"meanwhile", []string{"b"}, []string{"a"}, nil},
+		{"until meanwhile", []string{"b", "a"}, []string{"b"}, nil},
+		{"not for a moment", []string{"a"}, []string{"b", "a"}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inCalm(t, View{}, func(c *calmTest) {
+				sets := &NamespaceSets{}
+				c.View.Sets = sets
+				for _, name := range tc.before {
+					sets.Change(name)
+					c.later()
+				}
+				c.rest()
+				c.write(c.x(1))
+				for _, name := range tc.during {
+					sets.Change(name)
+					c.later()
+				}
+				c.write(c.x(2))
+				c.write(c.z())
+				c.OnAdd(c.x(2), false)
+				c.OnAdd(c.z(), false)
+				c.rest()
+			}, tc.want...)
+		})
+	}
+}

@@ -37,7 +37,7 @@ func (w *World) Expect(v View) Expected {
 	for _, uid := range t.present {
 		o := t.objects[uid]
 		last := len(o.States) - 1
-		if s := o.States[last]; s.Selected(v.Color) && v.alwaysIncludes(o.Namespace, e.at) && s.At.Before(before) && t.recorded[uid].Before(before) {
+		if s := o.States[last]; s.Selected(v.Color) && v.alwaysIncludes(o.Namespace, time.Time{}, e.at) && s.At.Before(before) && t.recorded[uid].Before(before) {
 			e.states[uid] = last
 		}
 	}
@@ -63,7 +63,7 @@ func (w *World) Written(v View) (version string, e Expected) {
 			of = o
 		}
 	}
-	if of == nil || !of.States[len(of.States)-1].Selected(v.Color) || !v.alwaysIncludes(of.Namespace, e.at) {
+	if of == nil || !of.States[len(of.States)-1].Selected(v.Color) || !v.alwaysIncludes(of.Namespace, time.Time{}, e.at) {
 		return "", e
 	}
 	last := len(of.States) - 1
@@ -123,7 +123,7 @@ func (w *World) Missing(e Expected, at time.Time, has map[string]Observation, wi
 	for uid, last := range e.states {
 		o := t.objects[uid]
 		changed := slices.ContainsFunc(o.States[last+1:], func(s State) bool { return !s.At.After(at) })
-		if changed || slices.Contains(without, o.Namespace) || !e.view.alwaysIncludes(o.Namespace, at) {
+		if changed || slices.Contains(without, o.Namespace) || !e.view.alwaysIncludes(o.Namespace, time.Time{}, at) {
 			continue
 		}
 		if seen, is := has[o.Key()]; !is || seen.UID != uid || o.find(seen, last) < 0 {

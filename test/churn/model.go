@@ -68,13 +68,18 @@ func (s *NamespaceSets) Current() []string {
 	return s.sets[len(s.sets)-1].names
 }
 
-// once reports whether one of the sets that began before a time has the namespace or, if has is false, does not have it.
-func (s *NamespaceSets) once(has bool, namespace string, before time.Time) bool {
+// once reports whether one of the sets that were replaced after a time, and began before another one, has the namespace or, if has is false, does not
+// have it.
+func (s *NamespaceSets) once(has bool, namespace string, after, before time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.sets, func(set namespaceSet) bool {
-		return set.begun.Before(before) && (namespace == "" || slices.Contains(set.names, namespace)) == has
-	})
+	for i, set := range s.sets {
+		replaced := i+1 < len(s.sets) && !s.sets[i+1].begun.After(after)
+		if !replaced && set.begun.Before(before) && (namespace == "" || slices.Contains(set.names, namespace)) == has {
+			return true
+		}
+	}
+	return false
 }
 
 // Invariant is a promise that a history or a state breaks.
@@ -258,7 +263,7 @@ func (c *checker) state(e Event, o Object) {
 	switch sets := c.view.Sets; {
 	case sets == nil && !c.view.Includes(seen.Namespace):
 		c.report(Selection, e, "the namespaces are %v", c.view.Namespaces)
-	case sets != nil && !sets.once(true, seen.Namespace, e.At):
+	case sets != nil && !sets.once(true, seen.Namespace, time.Time{}, e.At):
 		c.report(Selection, e, "no set had the namespace")
 	}
 	last, before := c.last[o.UID]
@@ -310,7 +315,7 @@ func (c *checker) deleted(e Event, o Object, have held) {
 	}
 	if e.Kind == Moved {
 		delete(c.gone, o.UID)
-		if c.view.Sets == nil || !c.view.Sets.once(false, seen.Namespace, e.At) {
+		if c.view.Sets == nil || !c.view.Sets.once(false, seen.Namespace, time.Time{}, e.At) {
 			c.report(Justified, e, "each set had the namespace")
 		}
 		return
@@ -344,11 +349,11 @@ func (c *checker) justified(e Event, o Object, last int) bool {
 	return late || returned || slices.ContainsFunc(o.States[last:], c.isCause(e))
 }
 
-// alwaysIncludes reports whether the view has always had the objects of a namespace, until a time. A set of namespaces does not limit a type
+// alwaysIncludes reports whether the view has always had the objects of a namespace between two times. A set of namespaces does not limit a type
 // without namespaces.
-func (v View) alwaysIncludes(namespace string, until time.Time) bool {
+func (v View) alwaysIncludes(namespace string, from, until time.Time) bool {
 	if v.Sets != nil {
-		return !v.Sets.once(false, namespace, until)
+		return !v.Sets.once(false, namespace, from, until)
 	}
 	return v.Includes(namespace)
 }
