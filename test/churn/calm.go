@@ -48,7 +48,7 @@ func (t *typeTruth) calmUntil(n int) time.Time {
 // got is what a handler has got of a type.
 type got struct {
 	states  map[types.UID]map[int]bool // by index
-	deleted map[types.UID]bool         // an object may have several deletions, if a restore of etcd has brought it back
+	deleted map[types.UID]bool
 	writes  []gotWrite
 }
 
@@ -90,7 +90,7 @@ func (t *typeTruth) got(v View, events []Event) got {
 // watch, and the handler has not got it. At rest, a handler may still wait for events that leave the objects as they are.
 func (g got) lacks(v View, o *Object, i int, by time.Time) bool {
 	s, watch := o.States[i], v.watch(o.Namespace)
-	has := g.states[o.UID][i] || s.Deleted && g.deleted[o.UID]
+	has := g.states[o.UID][i] || s.Deleted && g.deleted[o.UID] && o.repeats()
 	return !has && slices.ContainsFunc(g.writes, func(w gotWrite) bool {
 		return w.watch == watch && w.written.After(s.At) && !w.at.After(by)
 	})
@@ -102,6 +102,17 @@ func (v View) watch(namespace string) string {
 		return ""
 	}
 	return namespace
+}
+
+// repeats reports whether a state of the object has come back, by a restore of etcd or a move of its type: it is not known which of several deletions
+// a handler has got then.
+func (o *Object) repeats() bool {
+	had := map[string]bool{}
+	return slices.ContainsFunc(o.States, func(s State) bool {
+		again := !s.Deleted && had[s.ResourceVersion]
+		had[s.ResourceVersion] = true
+		return again
+	})
 }
 
 // repeated returns the violations of [Changes] in the events of a handler: updates without another state, and deletions without a final one, which
@@ -152,7 +163,8 @@ func (c calm) wrote(o *Object, at int) bool {
 	return is && at >= c.begun.states[o.UID] && at < end
 }
 
-// shows reports whether the state of an object with that index is selected, or the deletion of a state that is.
+// shows reports whether a watch sends the state of an object with that index, as that of an object that is selected or no longer is.
 func (v View) shows(o *Object, i int) bool {
-	return o.States[i].Selected(v.Color) || o.States[i].Deleted && i > 0 && o.States[i-1].Selected(v.Color)
+	s := o.States[i]
+	return s.Selected(v.Color) || i > 0 && o.States[i-1].Selected(v.Color) && (s.Deleted || !o.repeats())
 }

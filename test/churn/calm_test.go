@@ -53,7 +53,13 @@ func TestMissed(t *testing.T) {
 		{"an update is missing, and a list was sent", all, nil, without2, 1, false, false},
 		{"the deletion is missing", all, nil, func(s sample, r *Recorder) { r.OnUpdate(s.x(1), s.x(2)); r.OnUpdate(s.x(2), s.x(3)) }, 0, true, false},
 		{"updates may be merged", View{Name: "h", Type: "t1", Merged: true}, nil, without2, 0, false, false},
-		{"an update to what is not selected is missing", View{Name: "h", Type: "t1", Color: "red"}, nil, without2, 0, false, false},
+		{"an object leaves the selection, and returns", View{Name: "h", Type: "t1", Color: "red"}, nil, func(s sample, r *Recorder) {
+			r.OnDelete(at(s.x(1), "2"))
+			r.OnAdd(s.x(3), false)
+			r.OnDelete(s.x(3))
+		}, 0, false, false},
+		{"an object leaves the selection, and the deletion is missing", View{Name: "h", Type: "t1", Color: "red"}, nil, without2, 0, true, false},
+		{"an object leaves the selection, and a list was sent", View{Name: "h", Type: "t1", Color: "red"}, nil, without2, 1, false, false},
 		{"the selected state is missing", View{Name: "h", Type: "t1", Color: "blue"}, nil, without2, 0, true, false},
 		{"another namespace", View{Name: "h", Type: "t1", Namespaces: []string{"b"}}, nil, func(sample, *Recorder) {}, 0, false, false},
 		{"a set has the namespace", View{Name: "h", Type: "t1", Sets: setA}, nil, without2, 0, true, false},
@@ -313,4 +319,72 @@ func TestMissed_ASetHasTheNamespaceSinceThen(t *testing.T) {
 			}, tc.want...)
 		})
 	}
+}
+
+// An object was deleted and added again when its CRD was learned late. Later, it is deleted.
+func TestMissed_AnObjectWasAddedAgain(t *testing.T) {
+	for name, want := range map[string][]Invariant{"the deletion comes": nil, "the deletion is missing": {Complete}} {
+		t.Run(name, func(t *testing.T) {
+			inCalm(t, View{}, func(c *calmTest) {
+				c.write(c.x(1))
+				c.OnAdd(c.x(1), true)
+				c.OnDelete(c.x(1))
+				c.OnAdd(c.x(1), false)
+				c.rest()
+				c.remove("a/x")
+				c.write(c.z())
+				if want == nil {
+					c.OnDelete(c.x(1))
+				}
+				c.OnAdd(c.z(), false)
+				c.rest()
+			}, want...)
+		})
+	}
+}
+
+// A restore of etcd has brought an object back to a state that it had before: it is not known which departures and deletions the handler has got.
+func TestMissed_AnObjectHasComeBack(t *testing.T) {
+	for name, want := range map[string][]Invariant{"the deletion comes": nil, "an update is missing": {Complete}} {
+		t.Run(name, func(t *testing.T) {
+			inCalm(t, View{Color: "red"}, func(c *calmTest) {
+				c.write(c.x(1))
+				c.backedUp()
+				c.OnAdd(c.x(1), true)
+				c.write(c.x(2)) // the handler does not get it
+				c.restored(c.later())
+				c.later()
+				c.rest()
+				c.write(at(c.object("a/x", "x1", 5, "blue"), "5"))
+				c.OnDelete(at(c.x(1), "5"))
+				six := c.object("a/x", "x1", 6, "red")
+				c.write(six)
+				if want == nil {
+					c.OnAdd(six, false)
+				}
+				c.write(c.z())
+				c.OnAdd(c.z(), false)
+				c.rest()
+			}, want...)
+		})
+	}
+}
+
+func TestMissed_ADeletedObjectHasComeBack(t *testing.T) {
+	inCalm(t, View{}, func(c *calmTest) {
+		c.write(c.x(1))
+		c.backedUp()
+		c.OnAdd(c.x(1), true)
+		c.remove("a/x")
+		c.OnDelete(c.x(1))
+		c.restored(c.later())
+		c.later()
+		c.OnAdd(c.x(1), false)
+		c.rest()
+		c.remove("a/x")
+		c.OnDelete(c.x(1))
+		c.write(c.z())
+		c.OnAdd(c.z(), false)
+		c.rest()
+	})
 }

@@ -36,7 +36,7 @@
 //     updated and deleted in this order, with states that it had, in their order; nothing is deleted
 //     without a cause; all objects of a type are deleted before the first one of another type with
 //     its name is added; a removed handler is not called. Between two times at rest in which the subject does not list a type, and
-//     the type does not move, a handler gets each state, and each update has another one. The values of [Invariant] are all that is checked.
+//     the type does not move, a handler gets each state, also that an object is no longer selected, and each update has another one. The values of [Invariant] are all that is checked.
 //   - When a cache says that it is synced, it has the objects that existed some time before it was asked for, and have not changed
 //     since: a subject calls [World.Expect] and [World.Missing]. When it says that it has a version, it has what was written with
 //     that version ([World.Written]). The first additions of objects that a cache had when a handler was added are initial ([Recorder.AddedTo]).
