@@ -263,6 +263,7 @@ func (s *stream) bookmarks() []Violation {
 type write struct {
 	uid     types.UID
 	version string
+	left    bool // the object is no longer selected: it is sent as a deletion
 }
 
 // sent returns the states that the watch has sent, and the highest version of its events.
@@ -271,18 +272,23 @@ func (s *stream) sent() (sent map[write]bool, last uint64) {
 	for _, e := range s.events {
 		version, _ := strconv.ParseUint(e.version, 10, 64)
 		last = max(last, version)
-		if e.kind == "ADDED" || e.kind == "MODIFIED" {
-			sent[write{e.uid, e.version}] = true
+		if e.kind != "BOOKMARK" {
+			sent[write{e.uid, e.version, e.kind == "DELETED"}] = true
 		}
 	}
 	return sent, last
 }
 
-// unwritten returns a violation for each state that was sent and not written.
+// unwritten returns a violation for each state that was sent, and was not written or is not selected, and for each deletion of an object that never was
+// selected. The versions of deletions are not known.
 func (s *stream) unwritten(sent, written map[write]bool) (found []Violation) {
 	for it := range sent {
-		if !written[it] {
-			found = append(found, Violation{NoGap, fmt.Sprintf("%v: it sent UID %s at %s, which was not written", s, it.uid, it.version)})
+		of := it
+		if it.left {
+			of = write{uid: it.uid}
+		}
+		if !written[of] {
+			found = append(found, Violation{NoGap, fmt.Sprintf("%v: it sent UID %s at %s, which was not written, or is not selected", s, it.uid, it.version)})
 		}
 	}
 	return found
@@ -294,8 +300,9 @@ func (s *stream) selects(o *Object) bool { return s.namespace == "" || o.Namespa
 // typeOf returns the name of the type whose resource this is.
 func typeOf(resource string) string { return strings.TrimSuffix(resource, "s") }
 
-// gaps checks that the watch has sent all states of the world between the version at which it began and that of its last event, and
-// no others. A watch may outlive its CRD. Then it sends objects of a later one, but none of a later one with another scope.
+// gaps checks that the watch has sent all states of the world between the version at which it began and that of its last event, also those in which
+// objects are no longer selected, and no others. A watch may outlive its CRD. Then it sends objects of a later one, but none of a later one with another
+// scope.
 func (s *stream) gaps(w *World) []Violation {
 	from, err := strconv.ParseUint(s.from, 10, 64)
 	if err != nil || from == 0 || len(s.events) == 0 {
@@ -311,13 +318,13 @@ func (s *stream) gaps(w *World) []Violation {
 			continue
 		}
 		rescoped := o.Incarnation > s.crd && w.rescoped(o.Type, s.crd, o.Incarnation)
-		for _, state := range o.States {
-			version, _ := strconv.ParseUint(state.ResourceVersion, 10, 64)
-			it := write{o.UID, state.ResourceVersion}
-			if state.Selected(color) && version > from && version <= last && !sent[it] && !written[it] && !rescoped {
+		for i, state := range o.States {
+			version, _ := strconv.ParseUint(state.ResourceVersion, 10, 64) // zero: of a deletion
+			it := write{o.UID, state.ResourceVersion, !state.Selected(color)}
+			if version > from && version <= last && !sent[it] && !written[it] && !rescoped && (View{Color: color}).shows(&o, i) {
 				found = append(found, Violation{NoGap, fmt.Sprintf("%v: between %d and %d, it did not send %s at %s", s, from, last, o.Key(), state.ResourceVersion)})
 			}
-			written[it] = true
+			written[it], written[write{uid: o.UID, left: it.left}] = true, true
 		}
 	}
 	if len(written) > 0 {
