@@ -46,10 +46,10 @@ func (b *bodyReader) begin(code int) {
 
 // Write implements [http.ResponseWriter].
 func (b *bodyReader) Write(p []byte) (int, error) {
+	b.body = append(b.body, p...)
 	if b.passing != nil {
 		b.passing()
 	}
-	b.body = append(b.body, p...)
 	if b.cut == nil {
 		b.begin(http.StatusOK)
 	}

@@ -83,7 +83,10 @@ func (s *streams) record(next http.Handler) http.Handler {
 		}
 		if req.Verb == "list" {
 			s.count(req)
-			reader.passing = func() { s.count(req) }
+			reader.passing = func() {
+				s.count(req)
+				s.tell(req.Resource, reader.body)
+			}
 			defer func() { s.list(placeOf(req), reader.body) }()
 		} else {
 			reader.frame = s.watch(req, w.Header())
@@ -134,14 +137,22 @@ func recordDefinitions(world *World, hides func() bool) faultproxy.Fault {
 	}
 }
 
+// tell tells the world of a list, of which body is what has come so far, if it is complete. It is called before the subject gets the end: what the subject
+// does with a list is later.
+func (s *streams) tell(resource string, body []byte) {
+	if s.world == nil {
+		return
+	}
+	if version, last, err := readList(body); err == nil && last && version != "" { // and no error
+		s.world.gotList(resource)
+	}
+}
+
 // list records the version of a list. Pages before the last one have only a part of the objects.
 func (s *streams) list(at place, body []byte) {
 	version, last, err := readList(body)
 	if err != nil || !last {
 		return
-	}
-	if s.world != nil && version != "" { // and no error
-		s.world.gotList(at.resource)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

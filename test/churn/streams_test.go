@@ -241,6 +241,46 @@ func TestStreams_TheTimeAfterAListInProgressIsNotCalm(t *testing.T) {
 	}
 }
 
+// writtenResponse is a response that calls a function after each write.
+type writtenResponse struct {
+	http.ResponseWriter
+	written func()
+}
+
+func (w *writtenResponse) Write(p []byte) (int, error) {
+	defer w.written()
+	return w.ResponseWriter.Write(p)
+}
+
+// The subject may delete what a list does not have as soon as it has the list.
+func TestStreams_TheWorldHasAListBeforeTheSubject(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		parts []string
+		want  []int // lists after each part
+	}{
+		{"a list in two parts", []string{`{"metadata":{"resourceVersion":"7"},`, `"items":[]}`}, []int{0, 1}},
+		{"a page", []string{`{"metadata":{"resourceVersion":"7","continue":"more"},"items":[]}`}, []int{0}},
+		{"a failure", []string{`{"kind":"Status","metadata":{},"code":403}`}, []int{0}},
+		{"metadata", []string{string(encoded(t, "PartialObjectMetadataList", &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}))}, []int{1}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s, got := newStreams(), []int(nil)
+			s.world = newWorld("example.com")
+			handler := s.record(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				for _, part := range tc.parts {
+					_, _ = w.Write([]byte(part))
+				}
+			}))
+			client := &writtenResponse{httptest.NewRecorder(), func() { got = append(got, len(s.world.typeLocked("t1").lists)) }}
+			handler.ServeHTTP(client, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis/example.com/v1/t1s", nil))
+			if got = append(got, len(s.world.typeLocked("t1").lists)); !slices.Equal(got, append(tc.want, tc.want[len(tc.want)-1])) {
+				t.Errorf("lists after each part, and at the end: %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestStreams_AWatchBeginsWhereTheClientIs(t *testing.T) {
 	s := newStreams()
 	s.garbles = func() bool { return false }
