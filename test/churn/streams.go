@@ -169,7 +169,7 @@ func (s *streams) gotLocked(at place, version string) {
 // watch records a watch, and returns a function for each of its frames.
 func (s *streams) watch(req faultproxy.Request, header http.Header) func(frame []byte) {
 	query := queryOf(req)
-	w := &stream{place: placeOf(req), query: req.Query, from: query.Get("resourceVersion"), crd: -1}
+	w := &stream{place: placeOf(req), query: req.Query, from: query.Get("resourceVersion"), crd: -1, garbled: s.garbles()} // a fault may end before its last frame is read
 	if s.world != nil {
 		w.crd = s.world.number(typeOf(w.resource))
 	}
@@ -277,23 +277,26 @@ type write struct {
 	left    bool // the object is no longer selected: it is sent as a deletion
 }
 
-// sent returns the states that the watch has sent, and the highest version of its events.
-func (s *stream) sent() (sent map[write]bool, last uint64) {
-	sent = map[write]bool{}
+// sent returns how often the watch has sent states, and the highest version of its events.
+func (s *stream) sent() (sent map[write]int, last uint64) {
+	sent = map[write]int{}
 	for _, e := range s.events {
 		version, _ := strconv.ParseUint(e.version, 10, 64)
 		last = max(last, version)
 		if e.kind != "BOOKMARK" {
-			sent[write{e.uid, e.version, e.kind == "DELETED"}] = true
+			sent[write{e.uid, e.version, e.kind == "DELETED"}]++
 		}
 	}
 	return sent, last
 }
 
 // unwritten returns a violation for each state that was sent, and was not written or is not selected, and for each deletion of an object that never was
-// selected. The versions of deletions are not known.
-func (s *stream) unwritten(sent, written map[write]bool) (found []Violation) {
-	for it := range sent {
+// selected, or that was sent twice. The versions of deletions are not known.
+func (s *stream) unwritten(sent map[write]int, written map[write]bool) (found []Violation) {
+	for it, n := range sent {
+		if n > 1 {
+			found = append(found, Violation{NoGap, fmt.Sprintf("%v: it sent UID %s at %s %d times", s, it.uid, it.version, n)})
+		}
 		of := it
 		if it.left {
 			of = write{uid: it.uid}
@@ -332,7 +335,7 @@ func (s *stream) gaps(w *World) []Violation {
 		for i, state := range o.States {
 			version, _ := strconv.ParseUint(state.ResourceVersion, 10, 64) // zero: of a deletion
 			it := write{o.UID, state.ResourceVersion, !state.Selected(color)}
-			if version > from && version <= last && !sent[it] && !written[it] && !rescoped && (View{Color: color}).shows(&o, i) {
+			if version > from && version <= last && sent[it] == 0 && !written[it] && !rescoped && (View{Color: color}).shows(&o, i) {
 				found = append(found, Violation{NoGap, fmt.Sprintf("%v: between %d and %d, it did not send %s at %s", s, from, last, o.Key(), state.ResourceVersion)})
 			}
 			written[it], written[write{uid: o.UID, left: it.left}] = true, true

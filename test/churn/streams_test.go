@@ -86,6 +86,8 @@ func TestStreams_ReportWhatAWatchSends(t *testing.T) {
 		{"an object has lost a label before", "watch=1&resourceVersion=2&labelSelector=color%3Dred", event("ADDED", "x1", 3), false, nil},
 		{"an object loses a label later", "watch=1&resourceVersion=1&labelSelector=color%3Dred", bookmark(1), false, nil},
 		{"an object without a label changes", "watch=1&resourceVersion=1&labelSelector=color%3Dgreen", bookmark(3), false, nil},
+		{"a state comes twice", "watch=1&resourceVersion=1", x(2) + x(2) + x(3), false, []Invariant{NoGap}},
+		{"a deletion comes twice", "watch=1&resourceVersion=3", event("DELETED", "x1", 4) + event("DELETED", "x1", 4), false, []Invariant{NoGap}},
 		{"a deletion of what never existed", "watch=1&resourceVersion=3", event("DELETED", "none", 4), false, []Invariant{NoGap}},
 		{"a deletion in another namespace", "watch=1&resourceVersion=3", event("DELETED", "y1", 4), false, []Invariant{NoGap}},
 		{"a deletion of what never had the label", "watch=1&resourceVersion=3&labelSelector=color%3Dgreen", event("DELETED", "x1", 4), false, []Invariant{NoGap}},
@@ -122,6 +124,20 @@ func TestStreams_ReportWhatAWatchSends(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A fault changes the requests that begin while it is active.
+func TestStreams_AFaultEndsBeforeItsFrameIsRead(t *testing.T) {
+	s, active := newStreams(), true
+	s.garbles = func() bool { return active }
+	frame := s.watch(faultproxy.Request{Verb: "watch", Resource: "t1s", Namespace: "a", Query: "watch=1&resourceVersion=2"}, http.Header{})
+	active = false
+	for range 2 {
+		frame([]byte(`{"type":"MODIFIED","object":{"metadata":{"uid":"x1","resourceVersion":"3"}}}`))
+	}
+	if found := s.check(newSample().World); len(found) > 0 {
+		t.Errorf("got %v", found)
 	}
 }
 
