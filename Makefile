@@ -92,11 +92,11 @@ fuzz: ## fuzz each target for FUZZ=30s
 
 churn: ## run random operations and faults on API servers against a model, for CHURN=10m on each
 	@go run ./test/envtest/cmd/prepare
-	@$(TEST) -timeout=0 ./test/envtest/churn -v -churn.duration=$(CHURN) -churn.seed=$$RANDOM$$RANDOM
+	@$(TEST) -timeout=0 ./test/envtest/churn -v -churn.duration=$(CHURN) -churn.seed=$$((RANDOM * 32768 + RANDOM))
 
 soak: ## run a factory for SOAK=10m: 200 types, faults, difficult handlers; check what is lost, and what is left
 	@go run ./test/envtest/cmd/prepare
-	@go test -count=1 -timeout=0 ./test/envtest/soak -v -soak.types=200 -soak.duration=$(SOAK) -soak.seed=$$RANDOM$$RANDOM
+	@go test -count=1 -timeout=0 ./test/envtest/soak -v -soak.types=200 -soak.duration=$(SOAK) -soak.seed=$$((RANDOM * 32768 + RANDOM))
 
 load: ## change large objects for LOAD=1m for client-go's informer and for gvrkit's; print heap and latency
 	@go test -count=1 -timeout=0 ./test/envtest/load -v -load.blocks=5000 -load.duration=$(LOAD)

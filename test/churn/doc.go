@@ -36,7 +36,8 @@
 //     updated and deleted in this order, with states that it had, in their order; nothing is deleted
 //     without a cause; all objects of a type are deleted before the first one of another type with
 //     its name is added; a removed handler is not called. Between two times at rest in which the subject does not list a type, and
-//     the type does not move, a handler gets each state, also that an object is no longer selected, and each update has another one. The values of [Invariant] are all that is checked.
+//     the type does not move, a handler gets each state, also that an object is no longer selected, and each update has another one. The
+//     values of [Invariant] are all that is checked.
 //   - When a cache says that it is synced, it has the objects that existed some time before it was asked for, and have not changed
 //     since: a subject calls [World.Expect] and [World.Missing]. When it says that it has a version, it has what was written with
 //     that version ([World.Written]). The first additions of objects that a cache had when a handler was added are initial ([Recorder.AddedTo]).
@@ -44,7 +45,8 @@
 //     faults have ended. Permissions that are revoked stay revoked. Requests may still alternate between servers then, unless a permission is revoked.
 //   - Each watch, as the client gets it, begins at a version that the client has got in its namespaces, and
 //     none is left after a release. Two more checks are of the servers and the proxy, without watches that a fault garbles: a bookmark
-//     is at or after all events before it, and before all events after it; and a watch sends everything that was written.
+//     is at or after all events before it, and before all events after it; and a watch that begins at a version sends everything that was
+//     written until its last event, each state once.
 //   - No goroutine of the subject is left after its end. They have the label of their run.
 //
 // An operation that the servers do not support is skipped. In package test/envtest/churn, no servers support all of them, so no script has a restore
