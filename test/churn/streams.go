@@ -137,8 +137,8 @@ func recordDefinitions(world *World, hides func() bool) faultproxy.Fault {
 	}
 }
 
-// tell tells the world of a list, of which body is what has come so far, if it is complete. It is called before the subject gets the end: what the subject
-// does with a list is later.
+// tell tells the world of a list if it is complete; body is what has come of it so far. It is called before the subject gets the end, since the world
+// must know of the list before the subject uses it.
 func (s *streams) tell(resource string, body []byte) {
 	if s.world == nil {
 		return
