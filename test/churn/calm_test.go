@@ -327,7 +327,14 @@ func TestMissed_AnObjectWasAddedAgain(t *testing.T) {
 
 // A restore of etcd has brought an object back to a state that it had before: it is not known which departures and deletions the handler has got.
 func TestMissed_AnObjectHasComeBack(t *testing.T) {
-	for name, want := range map[string][]Invariant{"the deletion comes": nil, "an update is missing": {Complete}} {
+	for name, tc := range map[string]struct {
+		adds, ends bool // the handler gets that it is selected again; it is deleted, and the handler does not get that
+		want       []Invariant
+	}{
+		"the addition comes":      {true, false, nil},
+		"the addition is missing": {false, false, []Invariant{Complete}},
+		"its deletion is missing": {true, true, []Invariant{Complete}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			inCalm(t, View{Color: "red"}, func(c *calmTest) {
 				c.write(c.x(1))
@@ -341,13 +348,16 @@ func TestMissed_AnObjectHasComeBack(t *testing.T) {
 				c.OnDelete(at(c.x(1), "5"))
 				six := c.object("a/x", "x1", 6, "red")
 				c.write(six)
-				if want == nil {
+				if tc.adds {
 					c.OnAdd(six, false)
+				}
+				if tc.ends {
+					c.removeX()
 				}
 				c.write(c.z())
 				c.OnAdd(c.z(), false)
 				c.rest()
-			}, want...)
+			}, tc.want...)
 		})
 	}
 }
