@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gvrkit/gvrkit/internal/objectsize"
@@ -168,6 +169,35 @@ func BenchmarkOf(b *testing.B) {
 
 // reflected is metadata whose size is not known without reflection.
 type reflected metav1.PartialObjectMetadata
+
+// ofMaps has maps of several types with the same content.
+type ofMaps struct {
+	Texts map[string]string
+	Set   labels.Set
+	Names map[types.UID]string
+	Any   map[string]any
+	Sizes map[string]int
+}
+
+// The walk goes through each object of a list, so that garbage would be that of the whole list.
+func TestOf_AllocatesNothingForEachMember(t *testing.T) {
+	object := &ofMaps{Texts: map[string]string{}, Set: labels.Set{}, Names: map[types.UID]string{}, Any: map[string]any{}, Sizes: map[string]int{}}
+	before := testing.AllocsPerRun(10, func() { objectsize.Of(object) })
+	sizes := map[string]int{}
+	for i := range 16 {
+		key, value := fmt.Sprintf("a key %02d", i), fmt.Sprintf("a value of some length %02d", i)
+		object.Texts[key], object.Set[key], object.Names[types.UID(key)], object.Any[key], object.Sizes[key] = value, value, value, value, i
+	}
+	if got := testing.AllocsPerRun(10, func() { objectsize.Of(object) }) - before; got > 12 {
+		t.Errorf("%.0f allocations for 80 members of 5 maps", got)
+	}
+	for name, of := range map[string]*ofMaps{"texts": {Texts: object.Texts}, "set": {Set: object.Set}, "names": {Names: object.Names}} {
+		sizes[name] = objectsize.Of(of)
+	}
+	if sizes["texts"] != sizes["set"] || sizes["texts"] != sizes["names"] || sizes["texts"] < 16*64 {
+		t.Errorf("equal maps of several types have different sizes: %v", sizes)
+	}
+}
 
 func TestOf_MetadataAsByReflection(t *testing.T) {
 	full, yes, seconds, now := partial(1), true, int64(3), metav1.Now()

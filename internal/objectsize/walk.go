@@ -245,10 +245,35 @@ func (w *walker) mapped(v reflect.Value, level int, times float64) int {
 		return size
 	}
 	below, left, scale := 0, n, float64(v.Len())/float64(n)
+	if texts, are := reflect.TypeAssert[map[string]string](v); are {
+		for name, text := range texts {
+			below += w.text(name, times*scale) + w.text(text, times*scale)
+			if left--; left == 0 {
+				break
+			}
+		}
+		return size + int(float64(below)*scale)
+	}
+	name, member := follower(key), follower(element) // reflect allocates a copy of each key and element otherwise
 	for each := v.MapRange(); left > 0 && each.Next(); left-- {
-		below += w.value(each.Key(), level+1, times*scale) + w.value(each.Value(), level+1, times*scale)
+		if name.IsValid() {
+			name.SetIterKey(each)
+			below += w.value(name, level+1, times*scale)
+		}
+		if member.IsValid() {
+			member.SetIterValue(each)
+			below += w.value(member, level+1, times*scale)
+		}
 	}
 	return size + int(float64(below)*scale)
+}
+
+// follower returns room for one value of type t after another, or the zero Value if such values refer to nothing.
+func follower(t reflect.Type) reflect.Value {
+	if !refers(t) {
+		return reflect.Value{}
+	}
+	return reflect.New(t).Elem()
 }
 
 // refers reports whether values of t may refer to other memory.

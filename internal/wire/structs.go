@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -164,6 +165,8 @@ func (p *planner) make(t reflect.Type) fill {
 	switch {
 	case t.Name() == "" && t.Kind() == reflect.Struct && to.NumMethod() > 0:
 		return unusual // whether methods of embedded fields count depends on what refers to the struct
+	case t == reflect.TypeFor[metav1.Time]():
+		return orNull(fillTime)
 	case to.Implements(unmarshaler):
 		return fillItself
 	case to.Implements(textUnmarshaler), t == reflect.TypeFor[json.Number]():
@@ -367,6 +370,23 @@ func (b *builder) internedText() (string, bool) {
 		}
 	}
 	return string(content), true
+}
+
+// fillTime is UnmarshalJSON of metav1.Time.
+func fillTime(b *builder, v reflect.Value) bool {
+	if b.next() != '"' {
+		return false
+	}
+	t, ok := b.text()
+	if !ok {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339, string(b.content(t)))
+	if err != nil {
+		return false
+	}
+	v.Addr().Interface().(*metav1.Time).Time = at.Local()
+	return true
 }
 
 func fillInt(b *builder, v reflect.Value) bool {

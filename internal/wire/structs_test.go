@@ -494,7 +494,7 @@ func TestStruct_AsUtilJSON(t *testing.T) {
 	for name := range newPlanner().fields(reflect.TypeFor[kinds]()) {
 		fields = append(fields, name)
 	}
-	values := append(values, `300`, `-129`, `65536`, `"2024-01-02T03:04:05Z"`, `"2024-01-02T03:04:05.123456Z"`, `"80%"`, `"aGVsbG8="`, `"not base64!"`, `["a",null,"b"]`,
+	values := append(values, `300`, `-129`, `65536`, `"2024-01-02T03:04:05Z"`, `"2024-01-02T03:04:05.123456Z"`, `"2024-01-02T03:04:05.5+02:00"`, `"\u0032024-01-02T03:04:05Z"`, `"2024-01-02t03:04:05z"`, `"80%"`, `"aGVsbG8="`, `"not base64!"`, `["a",null,"b"]`,
 		`[[1,2],null,[]]`, `[{"handle_id":"x","secondary":{"a":"b"}},null,{}]`, `{"a":"b","c":null}`, `{"a":["b"],"c":null,"d":[]}`, `{"a":{"b":{"c":[1,1.5]}}}`, `{"1":"b"}`, `{"a":{"handle_id":null},"b":null}`,
 		`{"int":3,"next":{"int":4,"texts":{}}}`, `{"a":1,"b":2,"c":3,"C":4,"N":5,"E":7,"f":8,"F":9,"z":10,"ZZ":[1]}`, `{"other":{"b":1},"B":2,"X":3,"text16":"x"}`, `{"B":1}`, `{"a":"5"}`, `{"a|b":5}`, `{"Time":null}`,
 		`{"name":"x","labels":{"a":"b"},"creationTimestamp":null,"ownerReferences":[{"uid":"1","controller":true}],"managedFields":[{"fieldsV1":{"f:a":{}},"time":"2024-01-02T03:04:05Z"}]}`)
