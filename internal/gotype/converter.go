@@ -1,6 +1,7 @@
 package gotype
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"math"
@@ -72,10 +73,11 @@ func (c *Converter[T]) Decode(from Source, content func() map[string]any) (T, er
 // an integer beyond int64 in an integer field: unstructured content has only a float64 near it.
 //
 // apimachinery's converter is fast and does not check ranges: it would cut 1<<32 to an int32 of zero. Nor does it call the methods
-// by which strings, numbers and keys of maps decode themselves, or pass a null to the method of a struct. So content with a number that does
-// not fit each integer field of T, or with a null that is not zero for each such struct of T, and all content of a T with another
-// such method, is converted through JSON. As with apimachinery's converter, a float without a fraction fits an integer field:
-// content that a program has decoded from YAML, or that a transform has computed, may have no other numbers.
+// by which strings, numbers and keys of maps decode themselves, or pass a null to the method of a struct, or know which fields another one of
+// the same name hides. So content with a number that does not fit each integer field of T, or with a null that is not zero for each such struct of T,
+// and all content of a T with another such method or with hidden fields, is converted through JSON. As with apimachinery's converter, a float
+// without a fraction fits an integer field: content that a program has decoded from YAML, or that a transform has computed, may have no other
+// numbers.
 func (c *Converter[T]) Convert(content map[string]any) (T, error) {
 	if !c.fast.never && c.fast.fit(content) {
 		to := c.of.Empty()
@@ -83,8 +85,16 @@ func (c *Converter[T]) Convert(content map[string]any) (T, error) {
 			return to, nil
 		}
 	}
+	if to, err := c.convert(content, false); err == nil {
+		return to, nil
+	}
+	return c.convert(content, true) // a float may be in an integer field
+}
+
+// convert converts content through JSON. If integers is set, floats without a fraction are integers.
+func (c *Converter[T]) convert(content map[string]any, integers bool) (T, error) {
 	var none T
-	data, err := json.Marshal(exact(content)) // the decoder's error names the field
+	data, err := json.Marshal(exact(content, integers)) // the decoder's error names the field
 	if err != nil {
 		return none, WithoutValues(err)
 	}
@@ -117,6 +127,7 @@ func recovered(decode func() error) (err error) {
 type limits struct {
 	min, max int64 // the range of integers
 	nulls    bool  // a null is another value than zero
+	dash     bool  // a field without a name in JSON, whose tag is "-", has that name
 	never    bool
 }
 
@@ -140,10 +151,11 @@ func (l *limits) narrow(t reflect.Type, seen map[reflect.Type]bool) {
 	case reflect.Slice, reflect.Array:
 		l.narrow(t.Elem(), seen)
 	case reflect.Struct:
+		l.never = l.never || !sameFields(t, map[string]bool{})
 		for field := range t.Fields() {
 			_, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-			quoted := slices.Contains(strings.Split(options, ","), "string")
-			l.never = l.never || quoted || field.Anonymous && field.Type.Kind() == reflect.Pointer // JSON sets it only if it has a field
+			l.never = l.never || slices.Contains(strings.Split(options, ","), "string")
+			l.dash = l.dash || field.Tag.Get("json") == "-"
 			l.narrow(field.Type, seen)
 		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
@@ -155,6 +167,28 @@ func (l *limits) narrow(t reflect.Type, seen map[reflect.Type]bool) {
 			l.max = min(l.max, 1<<bits-1)
 		}
 	}
+}
+
+// sameFields reports whether apimachinery's converter sets the same fields of t, a struct, as the JSON decoder, except those that are called
+// "-". It sets each field with a name, also those that the decoder leaves out because of another one with that name, and an embedded value
+// without a name, of any type. It panics at a field that is not exported. Names are those of the fields before t.
+func sameFields(t reflect.Type, names map[string]bool) bool {
+	for field := range t.Fields() {
+		tag := field.Tag.Get("json")
+		name, _, _ := strings.Cut(tag, ",")
+		itself, _ := decodesItself(field.Type)
+		switch named := cmp.Or(name, field.Name); {
+		case field.Anonymous && name == "":
+			if itself || field.Type.Kind() != reflect.Struct || !sameFields(field.Type, names) {
+				return false
+			}
+		case !field.IsExported(), names[named]:
+			return false
+		case tag != "-":
+			names[named] = true
+		}
+	}
+	return true
 }
 
 // leave is narrow for a type that decodes itself.
@@ -204,8 +238,8 @@ func (l *limits) fit(value any) bool {
 	case float64:
 		return float64(l.min) < value && value < float64(l.max) // the limits are rounded
 	case map[string]any:
-		for _, member := range value {
-			if !l.fit(member) {
+		for name, member := range value {
+			if l.dash && name == "-" || !l.fit(member) {
 				return false
 			}
 		}
@@ -221,24 +255,29 @@ func (l *limits) fit(value any) bool {
 	return false
 }
 
-// exact returns value for the JSON encoder. A float64 beyond int64 gets an exponent, so that it is no
-// integer for the decoder: the object had an integer with other digits, or a float.
-func exact(value any) any {
+// exact returns value for the JSON encoder. A float64 gets a point or an exponent, so that it is no integer for the decoder: a field of type any
+// gets a float64, too. If integers is set, only one beyond int64 gets it: the object had an integer with other digits, or a float.
+func exact(value any, integers bool) any {
 	switch value := value.(type) {
 	case float64:
-		if math.Abs(value) >= 1<<63 {
-			return json.Number(strconv.FormatFloat(value, 'e', -1, 64))
+		if integers && math.Abs(value) < 1<<63 {
+			return value
 		}
+		text := strconv.FormatFloat(value, 'g', -1, 64)
+		if !strings.ContainsAny(text, ".e") {
+			text += ".0"
+		}
+		return json.Number(text)
 	case map[string]any:
 		members := make(map[string]any, len(value))
 		for key, member := range value {
-			members[key] = exact(member)
+			members[key] = exact(member, integers)
 		}
 		return members
 	case []any:
 		elements := make([]any, len(value))
 		for n, element := range value {
-			elements[n] = exact(element)
+			elements[n] = exact(element, integers)
 		}
 		return elements
 	}

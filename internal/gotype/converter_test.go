@@ -87,6 +87,12 @@ func TestConverter_ConvertsAsTheJSONDecoder(t *testing.T) {
 	testAsJSON[quoted](t, []string{`{"number":"3"}`, `{"number":3}`})
 	testAsJSON[decodesNull](t, []string{`{"value":null}`, `{"list":[null,1]}`, `{"of":{"a":null}}`, `{"pointer":null}`, `{}`})
 	testAsJSON[inlined](t, []string{`{}`, `{"paused":true}`, `{"paused":null}`})
+	testAsJSON[hides](t, []string{`{"paused":true}`, `{"shared":{"paused":true}}`, `{"paused":true,"shared":{"paused":false}}`})
+	testAsJSON[embedsMap](t, []string{`{"a":1}`, `{"Extra":{"a":1}}`})
+	testAsJSON[embedsBoth](t, []string{`{"A":true}`, `{"B":null}`, `{}`})
+	testAsJSON[hasNoName](t, []string{`{"-":1}`, `{"spec":{"-":1},"count":2}`, `{"spec":{"a":{"-":1}}}`})
+	testAsJSON[notExported](t, []string{`{}`, `{"count":1}`})
+	testAsJSON[keepsFloats](t, []string{`{"any":3.0}`, `{"any":[3.0,0.5,1e21,1e19,-0.0,3]}`, `{"any":3.0,"raw":[1]}`})
 }
 
 // testAsJSON converts the texts to T. An error is wanted if the JSON decoder has one.
@@ -161,6 +167,22 @@ func (o *optional) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// First and Second decode themselves: a struct with both does not.
+type (
+	First  struct{ A bool }
+	Second struct{ B bool }
+)
+
+func (f *First) UnmarshalJSON([]byte) error {
+	f.A = true
+	return nil
+}
+
+func (s *Second) UnmarshalJSON([]byte) error {
+	s.B = true
+	return nil
+}
+
 func refuse(text string) error {
 	if text == "bad" {
 		return errors.New("the text is bad")
@@ -217,6 +239,42 @@ type (
 		object  `json:",inline"`
 		*Common `json:",inline"`
 	}
+	hides struct {
+		object `json:",inline"`
+		Common `json:",inline"`
+		Paused bool `json:"paused"`
+		Shared struct {
+			Common
+			Paused bool `json:"paused"`
+		} `json:"shared"`
+	}
+	embedsMap struct {
+		object `json:",inline"`
+		Extra  `json:",inline"`
+	}
+	embedsBoth struct {
+		object `json:",inline"`
+		First  `json:",inline"`
+		Second `json:",inline"`
+	}
+	hasNoName struct {
+		object `json:",inline"`
+		Count  int                       `json:"-"`
+		Named  int                       `json:"count"`
+		Spec   map[string]map[string]int `json:"spec"`
+	}
+	notExported struct {
+		object `json:",inline"`
+		Count  int `json:"count"`
+		count  int //nolint:unused // apimachinery's converter panics at it
+	}
+	keepsFloats struct {
+		object `json:",inline"`
+		Any    any             `json:"any"`
+		Raw    json.RawMessage `json:"raw"`
+	}
+	// Extra is embedded, and is no struct.
+	Extra map[string]any
 	// Common is exported, so that the JSON decoder can set a pointer to it.
 	Common struct {
 		Paused bool `json:"paused"`
