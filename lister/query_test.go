@@ -295,6 +295,19 @@ func TestQuery_SortByAWildcard(t *testing.T) {
 	}
 }
 
+// The first of several results may be one that has no order.
+func TestQuery_SortByTheFirstNumberOrText(t *testing.T) {
+	objects := []any{
+		parsed(t, "", "a", `{"f":[null,{"x":1},[0],3,1]}`), parsed(t, "", "b", `{"f":[2,9]}`), parsed(t, "", "c", `{"f":[{},null]}`), parsed(t, "", "d", `{"f":["x",0]}`),
+	}
+	for _, c := range []cache.Indexer{newIndexer(t, objects...), newPacked(t, objects...)} {
+		result, err := lister.NewReader(c, widgets).Query(lister.Query{SortBy: "f[*]"})
+		if got := strings.Join(inOrder(result.Items), " "); err != nil || got != "b a d c" {
+			t.Errorf("%s, %v", got, err)
+		}
+	}
+}
+
 // names returns the names of objects, sorted.
 func names(objects []*unstructured.Unstructured) string {
 	return strings.Join(slices.Sorted(slices.Values(inOrder(objects))), " ")
