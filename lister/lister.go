@@ -42,7 +42,7 @@ type NamespaceLister interface {
 // In three cases, dynamiclister panics and this lister does not. A nil selector selects
 // everything. If a cached object is not an *unstructured.Unstructured, because a transform has
 // replaced it, there is an error with the resource and the type. If indexer is nil, every call
-// returns an error.
+// returns an error. A list that fails returns no objects; dynamiclister returns some of them.
 func New(indexer cache.Indexer, gvr schema.GroupVersionResource) Lister {
 	return NewReader(indexer, gvr)
 }

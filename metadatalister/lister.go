@@ -42,7 +42,7 @@ type NamespaceLister interface {
 // In three cases, client-go's metadatalister panics and this lister does not. A nil selector selects
 // everything. If a cached object is not an *metav1.PartialObjectMetadata, because a transform has
 // replaced it, there is an error with the resource and the type. If indexer is nil, every call
-// returns an error.
+// returns an error. A list that fails returns no objects; client-go's metadatalister returns some of them.
 func New(indexer cache.Indexer, gvr schema.GroupVersionResource) Lister {
 	return &lister{objectlister.Of[*metav1.PartialObjectMetadata]{Package: "metadatalister", Indexer: indexer, GVR: gvr}}
 }
