@@ -361,6 +361,7 @@ func (c *Cache) RemoveInformer(_ context.Context, object client.Object) error {
 	}
 	c.mu.Unlock()
 	for _, i := range removed {
+		i.removed.Store(true)
 		i.lease.Release()
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -215,6 +216,38 @@ func TestCache_RemoveInformerFreesEverything(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// Another form or a lease may keep the informer. For its user, it has stopped: handlers and indexes can't be added.
+func TestRemoveInformer_StopsTheInformerAlsoIfAnotherLeaseContinues(t *testing.T) {
+	for name, object := range map[string]client.Object{"default": newUnstructured(widgetKind), "packed": &Widget{}} {
+		t.Run(name, func(t *testing.T) {
+			in(t, served{widgetType}, cache.Options{}, caches[name], func(w *world) {
+				other := w.acquire()
+				defer other.Release()
+				i := w.informer(object)
+				if i.IsStopped() {
+					t.Error("a running informer has stopped")
+				}
+				if err := w.cache.RemoveInformer(w.ctx, object); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if !i.IsStopped() {
+					t.Error("a removed informer has not stopped")
+				}
+				if _, err := i.AddEventHandler(&recorder{}); !errors.Is(err, dynamicinformer.ErrReleased) {
+					t.Errorf("AddEventHandler: %v", err)
+				}
+				if err := i.AddIndexers(toolscache.Indexers{"late": toolscache.MetaNamespaceIndexFunc}); !errors.Is(err, dynamicinformer.ErrReleased) {
+					t.Errorf("AddIndexers: %v", err)
+				}
+				if n := w.OpenWatches(widgets); n != 1 || other.Informer().IsStopped() {
+					t.Errorf("%d watches: the informer was not shared, or the other lease has lost it", n)
+				}
+			})
+		})
+	}
 }
 
 func TestCache_ConcurrentReadsShareAnInformer(t *testing.T) {

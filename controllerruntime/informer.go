@@ -107,6 +107,7 @@ type informer struct {
 	store   store
 	view    cache.Informer // for the program
 	shares  bool           // reads return cached objects
+	removed atomic.Bool    // by RemoveInformer; another lease may keep the informer
 }
 
 // get returns the informer of a watch. If there is none, it creates one, or returns an error if onlyCached is true. It does not wait until the
@@ -251,7 +252,7 @@ func withKind(gvk schema.GroupVersionKind, next toolscache.TransformFunc) toolsc
 // removed informer stay if its lease was not the last one, since client-go can't remove an index.
 func (c *Cache) newInformer(k key, lease lease, object runtime.Object, w *watch) *informer {
 	i := &informer{
-		key: k, cache: c, lease: lease, example: object, view: lease.Informer(),
+		key: k, cache: c, lease: lease, example: object,
 		store:  newStore(lease.Informer().GetIndexer(), k.form, object),
 		shares: w.config.UnsafeDisableDeepCopy != nil && *w.config.UnsafeDisableDeepCopy,
 	}
@@ -260,7 +261,9 @@ func (c *Cache) newInformer(k key, lease lease, object runtime.Object, w *watch)
 		i.store.indexes = fmt.Sprintf("%d/%s", c.removals, i.store.indexes)
 	}
 	c.mu.RUnlock()
-	if i.store.packed || c.options.allowAbsent {
+	if made, is := lease.(*madeLease); is { // it has no other user
+		i.view = made.SharedIndexInformer
+	} else {
 		i.view = newView(i)
 	}
 	return i

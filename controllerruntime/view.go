@@ -14,8 +14,8 @@ import (
 	"github.com/gvrkit/gvrkit/packed"
 )
 
-// view is an informer for the program. If the informer's cache is packed, it decodes the objects of handlers and index functions. If the
-// kind may be absent, it counts as synced while it is.
+// view is an informer for the program, which ends with RemoveInformer. If the informer's cache is packed, it decodes the objects of handlers
+// and index functions. If the kind may be absent, it counts as synced while it is.
 type view struct {
 	toolscache.SharedIndexInformer
 	informer *informer
@@ -73,10 +73,18 @@ func (v *view) RemoveEventHandler(registration toolscache.ResourceEventHandlerRe
 
 // AddIndexers implements cache.Informer.
 func (v *view) AddIndexers(indexers toolscache.Indexers) error {
-	if !v.informer.store.packed {
+	switch {
+	case v.informer.removed.Load():
+		return dynamicinformer.ErrReleased
+	case !v.informer.store.packed:
 		return v.SharedIndexInformer.AddIndexers(indexers)
 	}
 	return v.informer.addIndexers(indexers)
+}
+
+// IsStopped implements cache.Informer. An informer that was removed has stopped, also if another form or a lease keeps it.
+func (v *view) IsStopped() bool {
+	return v.informer.removed.Load() || v.SharedIndexInformer.IsStopped()
 }
 
 // HasSynced implements cache.Informer.

@@ -21,6 +21,8 @@ var ofControllerRuntime = []table{
 		{"the handler of an absent kind is never synced", "absentRegistration.HasSynced", replace("isAbsent(r.informer.lease.Status())", "false")},
 		{"the handler of an absent kind can't be removed", "view.RemoveEventHandler", drop("registration = wrapped.ResourceEventHandlerRegistration")},
 		{"a removed informer runs", "Cache.RemoveInformer", drop("i.lease.Release()")},
+		{"a removed informer that another lease keeps has not stopped", "Cache.RemoveInformer", drop("i.removed.Store(true)")},
+		{"a removed informer gets indexes", "view.AddIndexers", never("v.informer.removed.Load()")},
 		{"a removed informer is read", "Cache.RemoveInformer", drop("delete(c.informers, k)")},
 		{"concurrent reads create several informers", "Cache.get", replace("c.adding[k] = done", "_ = done")},
 		{"ReaderFailOnMissingInformer has no effect", "Cache.get", drop("return nil, &cache.ErrResourceNotCached{GVK: gvk}")},
