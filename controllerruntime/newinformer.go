@@ -82,9 +82,17 @@ func (m *maker) listerWatcher(k key, object runtime.Object, w *watch, mapping *m
 		of.namespace = ""
 	}
 	requests, convert := m.requests(k, object)
+	choose := func(opts *metav1.ListOptions) { // NewInformer may have set the selectors that the cache does not
+		if w.config.LabelSelector != nil {
+			opts.LabelSelector = of.labels
+		}
+		if w.config.FieldSelector != nil {
+			opts.FieldSelector = of.fields
+		}
+	}
 	return &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			opts.LabelSelector, opts.FieldSelector = of.labels, of.fields
+			choose(&opts)
 			list, err := requests.List(ctx, mapping.Resource, of.namespace, opts)
 			if err != nil || convert == nil {
 				return list, err
@@ -92,7 +100,8 @@ func (m *maker) listerWatcher(k key, object runtime.Object, w *watch, mapping *m
 			return converted(list, convert)
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (apiwatch.Interface, error) {
-			opts.LabelSelector, opts.FieldSelector, opts.Watch, opts.AllowWatchBookmarks = of.labels, of.fields, true, of.bookmarks
+			choose(&opts)
+			opts.Watch, opts.AllowWatchBookmarks = true, of.bookmarks
 			events, err := requests.Watch(ctx, mapping.Resource, of.namespace, opts)
 			if err != nil || convert == nil {
 				return events, err

@@ -8,6 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -120,4 +124,55 @@ func TestNewInformer_ObjectsOfCallsAreNotKept(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// NewInformer may limit the requests of its informer. The selectors of the cache come before those.
+func TestNewInformer_MayHaveSelectorsOfItsOwn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opts cache.Options
+		want []string
+	}{
+		"none of the cache": {want: []string{"a"}},
+		"one of the cache":  {opts: cache.Options{DefaultLabelSelector: labels.SelectorFromSet(labels.Set{"name": "b"})}, want: []string{"b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := fakecluster.New(widgetType)
+				c := makeCache(t, cluster, tc.opts)
+				c.made = &maker{new: labeledA, clients: form.Clients{Own: cluster}}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- c.Start(ctx) }()
+				w := &world{T: t, Cluster: cluster, cache: c, ctx: ctx}
+				w.create(widgets, "ns", "a", 1)
+				got, _ := listen(t, w.informer(&Widget{}))
+				w.create(widgets, "ns", "b", 1)
+				if diff := cmp.Diff(tc.want, w.names()); diff != "" {
+					t.Error(diff)
+				}
+				if diff := cmp.Diff([]string{"add *controllerruntime.Widget ns/" + tc.want[0]}, got.take()); diff != "" {
+					t.Error(diff)
+				}
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// labeledA returns an informer that requests objects with the label name=a.
+func labeledA(lw toolscache.ListerWatcher, object runtime.Object, period time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	from := toolscache.ToListerWatcherWithContext(lw)
+	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			opts.LabelSelector = "name=a"
+			return from.ListWithContext(ctx, opts)
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (apiwatch.Interface, error) {
+			opts.LabelSelector = "name=a"
+			return from.WatchWithContext(ctx, opts)
+		},
+	}, object, period, indexers)
 }
