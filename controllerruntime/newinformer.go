@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -123,7 +124,14 @@ func (m *maker) requests(k key, object runtime.Object) (source.Client, func(runt
 		}
 	}
 	requests := typed.Convert(m.clients.Own, gotype.Of[source.Object]{Type: reflect.TypeOf(object)})
-	return requests, requests.Convert()
+	convert := requests.Convert()
+	return requests, func(object runtime.Object) (runtime.Object, error) {
+		converted, err := convert(object)
+		if err == nil {
+			converted.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as withKind does
+		}
+		return converted, err
+	}
 }
 
 // converted returns a list of the items of list in another form.

@@ -176,3 +176,19 @@ func labeledA(lw toolscache.ListerWatcher, object runtime.Object, period time.Du
 		},
 	}, object, period, indexers)
 }
+
+// As in other informers, structured objects have no kind, in lists and events.
+func TestNewInformer_StructuredObjectsHaveNoKind(t *testing.T) {
+	inNewInformer(t, served{widgetType}, nil, func(w *world, start func()) {
+		start()
+		w.create(widgets, "ns", "a", 1)
+		w.informer(&Widget{})
+		w.create(widgets, "ns", "b", 1)
+		for _, name := range []string{"a", "b"} {
+			var got Widget
+			if err := w.cache.Get(w.within(), client.ObjectKey{Namespace: "ns", Name: name}, &got, client.UnsafeDisableDeepCopy); err != nil || got.Kind != "" || got.APIVersion != "" {
+				w.Errorf("%s: %v, %v", name, err, got.TypeMeta)
+			}
+		}
+	})
+}

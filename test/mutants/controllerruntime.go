@@ -44,6 +44,7 @@ var ofControllerRuntime = []table{
 		{"the error of a source has no reason", "leaseSource.WaitForSync", replace("errors.Join(ctx.Err(), s.lease.WaitForSync(ctx))", "ctx.Err()")},
 		{"a removed informer of NewInformer runs", "madeLease.Release", drop("close(l.released)")},
 		{"an informer of NewInformer has no selectors of its own", "maker.listerWatcher", always("w.config.LabelSelector != nil")},
+		{"structured objects of NewInformer have a kind", "maker.requests", drop("converted.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})")},
 		{"an informer of NewInformer ignores the namespace", "maker.listerWatcher", always(`mapping.Scope.Name() != meta.RESTScopeNameNamespace`)},
 	}},
 	{"controllerruntime/internal/settings", "controllerruntime", []mutant{
