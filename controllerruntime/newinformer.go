@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"reflect"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -107,7 +108,7 @@ func (m *maker) listerWatcher(k key, object runtime.Object, w *watch, mapping *m
 			if err != nil || convert == nil {
 				return events, err
 			}
-			return apiwatch.Filter(events, func(event apiwatch.Event) (apiwatch.Event, bool) { return convertedEvent(event, convert), true }), nil
+			return newConvertedWatch(events, convert), nil
 		},
 	}
 }
@@ -152,6 +153,40 @@ func converted(list runtime.Object, convert func(runtime.Object) (runtime.Object
 		}
 	}
 	return result, nil
+}
+
+// convertedWatch is a watch whose objects have another form. Its goroutine ends with Stop, also while an event waits for its reader, unlike that
+// of apimachinery's Filter.
+type convertedWatch struct {
+	apiwatch.Interface
+	events  chan apiwatch.Event
+	stopped chan struct{}
+	stop    func()
+}
+
+func newConvertedWatch(from apiwatch.Interface, convert func(runtime.Object) (runtime.Object, error)) *convertedWatch {
+	w := &convertedWatch{Interface: from, events: make(chan apiwatch.Event), stopped: make(chan struct{})}
+	w.stop = sync.OnceFunc(func() { close(w.stopped) })
+	go func() {
+		defer close(w.events)
+		for event := range from.ResultChan() {
+			select {
+			case w.events <- convertedEvent(event, convert):
+			case <-w.stopped:
+				return
+			}
+		}
+	}()
+	return w
+}
+
+// ResultChan implements watch.Interface.
+func (w *convertedWatch) ResultChan() <-chan apiwatch.Event { return w.events }
+
+// Stop implements watch.Interface.
+func (w *convertedWatch) Stop() {
+	w.stop()
+	w.Interface.Stop()
 }
 
 // convertedEvent returns event with its object in another form. An object that can't be converted ends the watch.

@@ -192,3 +192,21 @@ func TestNewInformer_StructuredObjectsHaveNoKind(t *testing.T) {
 		}
 	})
 }
+
+// A watch ends also if nothing reads its next event: a goroutine that is left fails the bubble.
+func TestNewInformer_WatchEndsWhileAnEventWaits(t *testing.T) {
+	inNewInformer(t, served{widgetType}, nil, func(w *world, start func()) {
+		mapping, err := w.cache.mapper.RESTMapping(widgetKind.GroupKind(), widgetKind.Version)
+		if err != nil {
+			w.Fatal(err)
+		}
+		lw := w.cache.made.listerWatcher(key{gvk: widgetKind, form: asStructured}, &Widget{}, &watch{}, mapping)
+		events, err := lw.WatchWithContext(w.ctx, metav1.ListOptions{})
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.create(widgets, "ns", "a", 1)
+		events.Stop()
+		start()
+	})
+}

@@ -45,6 +45,7 @@ var ofControllerRuntime = []table{
 		{"a removed informer of NewInformer runs", "madeLease.Release", drop("close(l.released)")},
 		{"an informer of NewInformer has no selectors of its own", "maker.listerWatcher", always("w.config.LabelSelector != nil")},
 		{"structured objects of NewInformer have a kind", "maker.requests", drop("converted.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})")},
+		{"a watch of NewInformer waits for the reader of its next event", "convertedWatch.Stop", drop("w.stop()")},
 		{"an informer of NewInformer ignores the namespace", "maker.listerWatcher", always(`mapping.Scope.Name() != meta.RESTScopeNameNamespace`)},
 	}},
 	{"controllerruntime/internal/settings", "controllerruntime", []mutant{
