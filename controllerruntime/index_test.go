@@ -62,6 +62,24 @@ func TestList_IndexFunctionThatPanicsLeavesOutTheObjectInAnyOrderOfFields(t *tes
 	}
 }
 
+// The error has the field, as in controller-runtime, and not the name under which a packed or an earlier cache has its index.
+func TestList_ErrorOfAFieldWithoutAnIndex(t *testing.T) {
+	for name, options := range caches {
+		t.Run(name, func(t *testing.T) {
+			in(t, served{widgetType}, cache.Options{}, options, func(w *world) {
+				for range 2 {
+					if _, err := w.count(&Widget{}, "size", "1"); err == nil || err.Error() != "Index with name field:size does not exist" {
+						t.Errorf("List: %v", err)
+					}
+					if err := w.cache.RemoveInformer(w.ctx, &Widget{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
+
 // A List reads the index functions while another goroutine adds one.
 func TestList_FieldsWhileAnIndexIsAdded(t *testing.T) {
 	for name, options := range caches {

@@ -219,8 +219,8 @@ func isExact(selector fields.Selector) bool {
 // return the values.
 func (s *store) byFields(terms fields.Requirements, namespace string) ([]any, error) {
 	objects, err := s.ByIndex(s.indexes+indexName(terms[0].Field), indexValue(namespace, terms[0].Value))
-	if err != nil {
-		return nil, err
+	if err != nil { // its text has the name under which the store has the index
+		return nil, fmt.Errorf("Index with name %s does not exist", indexName(terms[0].Field)) //nolint:staticcheck // client-go's text
 	}
 	functions := s.functions()
 	for _, term := range terms[1:] {

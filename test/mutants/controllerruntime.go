@@ -46,6 +46,7 @@ var ofControllerRuntime = []table{
 		{"an informer of NewInformer has no selectors of its own", "maker.listerWatcher", always("w.config.LabelSelector != nil")},
 		{"structured objects of NewInformer have a kind", "maker.requests", drop("converted.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})")},
 		{"a watch of NewInformer waits for the reader of its next event", "convertedWatch.Stop", drop("w.stop()")},
+		{"the error of a field without an index has the name of the store", "store.byFields", replace(`fmt.Errorf("Index with name %s does not exist", indexName(terms[0].Field))`, "err")},
 		{"an informer of NewInformer ignores the namespace", "maker.listerWatcher", always(`mapping.Scope.Name() != meta.RESTScopeNameNamespace`)},
 	}},
 	{"controllerruntime/internal/settings", "controllerruntime", []mutant{
