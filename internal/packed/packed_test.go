@@ -231,7 +231,7 @@ func TestPacker_RealisticObjects(t *testing.T) {
 func TestFromJSON_LeavesUnusualDocuments(t *testing.T) {
 	p := NewPacker()
 	for _, data := range []string{
-		`{"kind":"A","items":[]}`, `{"kind":"A","items":null}`, `{"kind":1}`, `{"apiVersion":null}`, `{"Kind":"A"}`, `{"KIND":"A"}`, `{"apiversion":"v1"}`, `{"\u212aind":"A"}`,
+		`{"kind":"A","items":[]}`, `{"kind":"A","items":null}`, `{"kind":1}`, `{"apiVersion":null}`, `{"Kind":"A"}`, `{"KIND":"A"}`, `{"apiversion":"v1"}`, `{"\u212aind":"A"}`, `{"apiVer\u017fion":"v1"}`,
 		`[]`, `null`, `1`, `"x"`, ``, `{"kind":"A"}{}`, `{"kind":"A"`, `{"a":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + "}",
 	} {
 		if _, ok := p.FromJSON([]byte(data), nil); ok {

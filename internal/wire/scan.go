@@ -124,5 +124,9 @@ func (p Place) IsMetadata() bool { return p.own == ownMetadata }
 // Misspelt reports whether client-go's decoder would use the member called name, which is not "kind" or
 // "apiVersion", for the kind of an object.
 func Misspelt(name []byte) bool {
-	return (len(name) == len("kind") || len(name) == len("apiVersion") || len(name) == len("\u212aind")) && misspelt(string(name))
+	switch len(name) {
+	case len("kind"), len("\u212aind"), len("apiVersion"), len("apiVer\u017fion"):
+		return misspelt(string(name))
+	}
+	return false
 }
