@@ -2,7 +2,6 @@ package typed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -106,30 +105,30 @@ func (c *partial) List(ctx context.Context, gvr schema.GroupVersionResource, nam
 			return list, nil
 		}
 	}
-	list, err := result.Get()
-	switch list := list.(type) {
-	case *metav1.PartialObjectMetadataList:
-		return list, err
-	case *undecodable.Object: // not of an item
-		if protobuf {
-			return nil, list.Err
-		}
-	default:
-		if protobuf && err == nil {
-			return nil, fmt.Errorf("%w: the server sent a %T", source.ErrNotAList, list)
-		}
-	}
-	items, jsonErr := c.of.list(body) // a list of whole objects, or with an object that can't be decoded
-	switch {
-	case jsonErr == nil:
-		for _, item := range items.Items {
-			next.decoder.Complete(item)
-		}
-		return items, nil
-	case err != nil && !errors.Is(jsonErr, source.ErrNotAList):
+	object, err := result.Get()
+	if err != nil && (protobuf || !runtime.IsNotRegisteredError(err)) { // not registered: a list of whole objects
 		return nil, err
 	}
-	return nil, jsonErr
+	switch object := object.(type) {
+	case *metav1.PartialObjectMetadataList:
+		return object, nil
+	case *undecodable.Object: // not of an item
+		if protobuf {
+			return nil, object.Err
+		}
+	default:
+		if protobuf {
+			return nil, fmt.Errorf("%w: the server sent a %T", source.ErrNotAList, object)
+		}
+	}
+	list, err := c.of.list(body) // of whole objects, or with an object that can't be decoded
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range list.Items {
+		next.decoder.Complete(item)
+	}
+	return list, nil
 }
 
 // Watch implements source.Client.

@@ -136,19 +136,24 @@ func (c *direct[T]) next() *requests {
 // List implements source.Client.
 func (c *direct[T]) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
 	next := c.next()
-	result := request(next.rest, runtime.ContentTypeJSON, gvr, namespace, &opts).Do(ctx)
-	if err := result.Error(); err != nil { // that of Raw does not have the server's message
+	var response body
+	if err := request(next.rest, runtime.ContentTypeJSON, gvr, namespace, &opts).Do(ctx).Into(&response); err != nil {
 		return nil, err
 	}
-	body, err := result.Raw()
-	if err != nil {
-		return nil, err
-	}
-	if list, ok := next.decoding.List(body); ok { // otherwise it may have items that are not a T
+	if list, ok := next.decoding.List(response.data); ok { // otherwise it may have items that are not a T
 		return &internalversion.List{ListMeta: list.ListMeta, Items: list.Items}, nil
 	}
-	return c.of.list(body)
+	return c.of.list(response.data)
 }
+
+// body is a response in JSON that is not decoded yet. client-go returns an error for one of another content type.
+type body struct {
+	metav1.TypeMeta
+	data []byte
+}
+
+// DeepCopyObject implements runtime.Object.
+func (b *body) DeepCopyObject() runtime.Object { return &body{b.TypeMeta, b.data} }
 
 // Watch implements source.Client.
 func (c *direct[T]) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
@@ -181,7 +186,11 @@ type decoder[T source.Object] struct {
 func (of decoder[T]) list(data []byte) (*internalversion.List, error) {
 	var response envelope
 	if err := utiljson.Unmarshal(data, &response); err != nil {
-		return nil, fmt.Errorf("decode the list: %w", gotype.WithoutValues(err))
+		var document json.RawMessage
+		if invalid := json.Unmarshal(data, &document); invalid != nil { // its text has at most one character of data
+			return nil, fmt.Errorf("%w: %w", source.ErrNotAList, invalid)
+		}
+		return nil, fmt.Errorf("%w: %w", source.ErrNotAList, gotype.WithoutValues(err))
 	}
 	kind, isList := strings.CutSuffix(response.Kind, "List")
 	switch {
@@ -235,6 +244,10 @@ type serializer[T source.Object] struct {
 
 // Decode implements runtime.Decoder.
 func (s serializer[T]) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if response, is := into.(*body); is {
+		response.data = data
+		return response, nil, nil
+	}
 	var kind metav1.TypeMeta
 	if into != nil || utiljson.Unmarshal(data, &kind) != nil || kind.Kind == "" || kind.Kind == "Status" && kind.APIVersion == "v1" {
 		return s.Serializer.Decode(data, defaults, into)

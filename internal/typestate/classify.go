@@ -114,16 +114,19 @@ func isConversion(err error) bool {
 // isDecode checks for apimachinery's decoding errors, and for client-go's words if
 // the error has only a text. A connection that breaks amid a response is no such error.
 func isDecode(err error) bool {
-	var syntax *json.SyntaxError
+	var (
+		syntax   *json.SyntaxError
+		mismatch *json.UnmarshalTypeError
+	)
 	switch {
 	case err == nil, strings.Contains(err.Error(), "error when reading response body"):
 		return false
-	case errors.Is(err, source.ErrDecode), errors.Is(err, source.ErrNotAList), errors.Is(err, source.ErrWrongKind), errors.Is(err, source.ErrWrongScope), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &syntax),
+	case errors.Is(err, source.ErrDecode), errors.Is(err, source.ErrNotAList), errors.Is(err, source.ErrWrongKind), errors.Is(err, source.ErrWrongScope), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &syntax), errors.As(err, &mismatch),
 		runtime.IsMissingKind(err), runtime.IsMissingVersion(err), runtime.IsNotRegisteredError(err):
 		return true
 	}
 	text := err.Error()
-	for _, words := range []string{"serializer for ", "json parse error", "unexpected end of JSON", "unable to decode"} {
+	for _, words := range []string{"serializer for ", "0-length response", "json parse error", "unexpected end of JSON", "unable to decode"} {
 		if strings.Contains(text, words) {
 			return true
 		}

@@ -41,7 +41,7 @@ var ofPacked = []table{
 	}},
 	{"internal/typed", "internal/typed", []mutant{
 		{"metadata with a transform has shared parts", "partial.next", never("c.transformed.Load()")},
-		{"a bad list in protobuf has the error of another format", "partial.List", drop("return nil, list.Err")},
+		{"a bad list in protobuf has the error of another format", "partial.List", drop("return nil, object.Err")},
 	}},
 	{"internal/packed", "packed", []mutant{
 		{"quotes in fields that keep JSON have another text", "appendQuoted", replace(
