@@ -126,7 +126,7 @@ func isDecode(err error) bool {
 		return true
 	}
 	text := err.Error()
-	for _, words := range []string{"serializer for ", "0-length response", "json parse error", "unexpected end of JSON", "unable to decode"} {
+	for _, words := range []string{"serializer for ", "serializers registered for ", "0-length response", "json parse error", "unexpected end of JSON", "unable to decode"} {
 		if strings.Contains(text, words) {
 			return true
 		}
