@@ -39,8 +39,8 @@ type call[V any] struct {
 // result; nil admits the request at once. If ctx ends first, Do returns the cause. If admit or request
 // panics, Do panics in each caller that waits, with an error that has the stack of the request.
 func (g *Group[K, V]) Do(ctx context.Context, key K, admit func(context.Context) error, request func(context.Context) (V, error)) (value V, joined bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return value, false, err
+	if ctx.Err() != nil {
+		return value, false, context.Cause(ctx)
 	}
 	g.mu.Lock()
 	current, inProgress := g.calls[key]

@@ -173,10 +173,11 @@ func TestGroup_RequestsEndAfterTheTimeout(t *testing.T) {
 
 func TestGroup_AnEndedContextStartsNoRequest(t *testing.T) {
 	c := newCounter()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, _, err := c.Do(ctx, "a", nil, c.request); !errors.Is(err, context.Canceled) {
-		t.Errorf("error = %v", err)
+	over := errors.New("over")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(over)
+	if _, _, err := c.Do(ctx, "a", nil, c.request); !errors.Is(err, over) {
+		t.Errorf("error = %v, want the cause", err)
 	}
 	if got := c.requests.Load(); got != 0 {
 		t.Errorf("requests = %d, want 0", got)
