@@ -41,7 +41,8 @@ func (r *Requests) WatchWithContext(ctx context.Context, opts metav1.ListOptions
 		return nil, err
 	}
 	stream.comparison = &comparison{}
-	return openPipe(ctx, &r.stage.gate.calls, func(ctx context.Context, send func(watch.Event) bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	return openPipe(ctx, cancel, &r.stage.gate.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		defer stream.close()
 		to := func(event watch.Event, _ bool) bool { return send(event) }
 		for stream.run(ctx, to, nil) == altered {

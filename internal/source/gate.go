@@ -126,10 +126,11 @@ func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
 		return g.watchList(ctx, opts)
 	}
+	ctx, cancel := context.WithCancel(ctx) // ends before that of the first request, whose error is then not reported
 	s := &resumableWatch{gate: g, opts: opts}
 	first, t := s.open(ctx)
 	g.answered()
-	out, err := openPipe(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
+	out, err := openPipe(ctx, cancel, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		s.out = send
 		if first == nil || s.forward(ctx, first, t) {
 			s.run(ctx)
@@ -171,15 +172,17 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 		return nil, plain(err)
 	}
 	g.again.Store(turn != nil)
-	opts.ResourceVersion = "" // the list must be consistent
+	opts.ResourceVersion = ""              // the list must be consistent
+	ctx, cancel := context.WithCancel(ctx) // as in WatchWithContext
 	stream, err := g.watch(ctx, t, news{changed: changed}, opts)
 	if err != nil {
+		cancel()
 		turn.leave()
 		return nil, plain(err)
 	}
 	stream.take(turn)
 	g.answered()
-	out, err := openPipe(ctx, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
+	out, err := openPipe(ctx, cancel, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		g.sizes.begin(0, 0)
 		s := &resumableWatch{gate: g, opts: opts, out: send, uncounted: true}
 		s.begin(ctx, stream, t)

@@ -231,3 +231,74 @@ func TestObserver_MayBeNil(t *testing.T) {
 		}
 	})
 }
+
+// inOrder is a context whose children end one after another, in the order in which they were created. Between them, all goroutines become
+// idle. The children of other contexts end in any order.
+type inOrder struct {
+	context.Context //nolint:containedctx // it is a context
+	ended           chan struct{}
+	children        []func()
+}
+
+func (c *inOrder) Done() <-chan struct{} { return c.ended }
+
+func (c *inOrder) Err() error {
+	select {
+	case <-c.ended:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// AfterFunc is called by package context for each child.
+func (c *inOrder) AfterFunc(f func()) (stop func() bool) {
+	c.children = append(c.children, f)
+	return func() bool { return true }
+}
+
+func (c *inOrder) end() {
+	close(c.ended)
+	for _, f := range c.children {
+		f()
+		synctest.Wait()
+	}
+}
+
+// client-go's watches send an error if the context of their request ends.
+func TestObserver_DoesNotGetTheErrorOfAFirstWatchThatEndsWithTheInformer(t *testing.T) {
+	for name, opts := range map[string]metav1.ListOptions{
+		"watch":      {ResourceVersion: "1"},
+		"watch-list": {SendInitialEvents: new(true)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, observer := &script{}, &observer{}
+				client.watch = func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+					events := make(chan watch.Event, 1)
+					context.AfterFunc(ctx, func() {
+						status := apierrors.NewInternalError(ctx.Err()).Status()
+						events <- watch.Event{Type: watch.Error, Object: &status}
+					})
+					return watch.NewProxyWatcher(events), nil
+				}
+				ctx := &inOrder{Context: t.Context(), ended: make(chan struct{})}
+				lw := gateOf(source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Observer: observer}))
+				if opts.SendInitialEvents == nil {
+					if _, err := lw.ListWithContext(t.Context(), opts); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w, err := lw.WatchWithContext(ctx, opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				ctx.end()
+				for range w.ResultChan() {
+				}
+				checkErrors(t, observer)
+			})
+		})
+	}
+}

@@ -15,13 +15,13 @@ type pipe struct {
 	cancel context.CancelFunc
 }
 
-// openPipe runs body in a goroutine until it returns. Its context ends when the reflector
-// stops the watch. Send passes an event and reports whether the reflector has received it.
-func openPipe(ctx context.Context, calls *inflight.Counter, body func(ctx context.Context, send func(watch.Event) bool)) (*pipe, error) {
+// openPipe runs body with ctx in a goroutine until it returns. Cancel must end ctx: it is called when the reflector
+// stops the watch, and at the end. Send passes an event and reports whether the reflector has received it.
+func openPipe(ctx context.Context, cancel context.CancelFunc, calls *inflight.Counter, body func(ctx context.Context, send func(watch.Event) bool)) (*pipe, error) {
 	if !calls.Begin() {
+		cancel()
 		return nil, errClosed
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	o := &pipe{events: make(chan watch.Event), cancel: cancel}
 	go func() {
 		defer calls.End()

@@ -248,7 +248,8 @@ func (g *gate) openStream(ctx context.Context, t Type, opts metav1.ListOptions) 
 	}
 	m := &merged{gate: g, set: set, of: t, opts: opts, answered: make(chan struct{})}
 	m.unanswered.Store(1)
-	out, err := openPipe(ctx, &g.calls, m.run)
+	piped, cancel := context.WithCancel(ctx)
+	out, err := openPipe(piped, cancel, &g.calls, m.run)
 	if err != nil {
 		return nil, err
 	}
