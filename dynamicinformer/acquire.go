@@ -87,13 +87,13 @@ func (f *Factory) serves(k key, o *leaseOptions) bool {
 // validate asks discovery whether the type of k can have an informer, and returns the resource. The resource
 // is zero without discovery, or if the type is absent and o allows that.
 func (f *Factory) validate(ctx context.Context, k *key, o *leaseOptions) (discovery.Resource, error) {
-	if f.options.resolver == nil {
-		return discovery.Resource{}, nil
-	}
 	f.mu.Lock()
 	begun := f.resolver.begun()
 	f.mu.Unlock()
 	f.awaitResolver(ctx, begun)
+	if f.options.resolver == nil || closed(f.closing) { // join has the error of a factory that is closing: its resolver has been stopped
+		return discovery.Resource{}, nil
+	}
 	res, err := f.resolve(ctx, k, o.verbs()...)
 	if o.absent && ctx.Err() == nil && (errors.Is(err, discovery.ErrNotServed) || errors.Is(err, discovery.ErrInconclusive)) {
 		return discovery.Resource{}, nil

@@ -235,6 +235,34 @@ func TestAcquire_BeforeStartAndAfterShutdown(t *testing.T) {
 	})
 }
 
+// The resolver has been stopped. It would send requests, and wait for a server that does not respond.
+func TestAcquire_AfterShutdownAsksNoServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		time.Sleep(time.Minute)
+		shutdown(t, f)
+		cluster.Intercept(func(ctx context.Context, _ fakecluster.Request) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		begun := time.Now()
+		for _, acquire := range []func() (*dynamicinformer.Lease, error){
+			func() (*dynamicinformer.Lease, error) { return f.Acquire(t.Context(), widgets) },
+			func() (*dynamicinformer.Lease, error) { return f.Acquire(timedOut(t), gadgets) },
+			func() (*dynamicinformer.Lease, error) { return f.AcquireRef(t.Context(), "gadget") },
+		} {
+			if _, err := acquire(); !errors.Is(err, dynamicinformer.ErrShutDown) {
+				t.Errorf("Acquire after Shutdown: %v", err)
+			}
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 // timedOut returns a context that has ended.
 func timedOut(t *testing.T) context.Context {
 	t.Helper()
