@@ -140,7 +140,7 @@ func (f *Factory) Start(ctx context.Context) { //nolint:contextcheck // without 
 		return
 	}
 	f.ctx = ctx
-	f.unhook = context.AfterFunc(ctx, func() { f.lists.Close(); f.close() })
+	f.unhook = context.AfterFunc(ctx, f.close)
 	f.resolver.start(ctx, len(f.entries))
 	close(f.started)
 	f.mu.Unlock()

@@ -369,3 +369,24 @@ func TestListConcurrency_GoesOnDuringTheShutdownOfADropIn(t *testing.T) {
 		<-ended
 	})
 }
+
+// The type is served after the end of Start's context, which does not end informers that DropIn has started.
+func TestListConcurrency_GoesOnAfterTheEndOfStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster), dynamicinformer.WithListConcurrency(1))
+		informer := f.DropIn().ForResource(gadgets).Informer()
+		f.DropIn().Start(make(chan struct{}))
+		ctx, cancel := context.WithCancel(t.Context())
+		f.Start(ctx)
+		acquire(t, f, widgets)
+		time.Sleep(time.Minute)
+		cancel()
+		cluster.Serve(fakecluster.Type{GVR: gadgets, Kind: "Gadget", Namespaced: true})
+		time.Sleep(time.Hour)
+		if !informer.HasSynced() {
+			t.Errorf("not synced: %v", f.Status())
+		}
+		shutdown(t, f)
+	})
+}

@@ -49,10 +49,14 @@ func (f *Factory) close() {
 			}
 		}
 	}
+	goesOn := false
 	for _, entries := range f.running {
 		for _, e := range entries {
-			e.phaseLocked() // retires e if the end of Start's context closes the factory
+			goesOn = !e.ending() || goesOn // ending retires e if the end of Start's context closes the factory
 		}
+	}
+	if !goesOn {
+		f.lists.Close()
 	}
 	f.stopResolverLocked()
 	f.mu.Unlock()
@@ -106,11 +110,9 @@ func (f *Factory) drain(ctx context.Context) error {
 	return nil
 }
 
-// ShutdownError reports that goroutines of the factory had not ended when the context of Shutdown ended. It unwraps
-// to the cause of that, such as context.DeadlineExceeded.
+// ShutdownError reports that goroutines of the factory had not ended when the context of Shutdown ended. It unwraps to the context's cause.
 type ShutdownError struct {
-	// Running are the resources of the informers that had not ended, sorted. It is empty if only discovery, or
-	// the removal of a handler, had not ended.
+	// Running are the resources of the informers that had not ended, sorted. It is empty if only discovery, or the removal of a handler, had not ended.
 	Running []schema.GroupVersionResource
 	// Err is the cause of the context's end.
 	Err error
