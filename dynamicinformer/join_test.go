@@ -52,3 +52,26 @@ func TestJoin_AgainAfterTheEndOfTheInformer(t *testing.T) {
 		}
 	})
 }
+
+// Another goroutine may have begun to release the lease. The step is that of Release.
+func TestRelease_EndsCallsAlsoBesideAnotherRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+		f, err := New(fakecluster.New(fakecluster.Type{GVR: widgets, Kind: "Widget"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := f.Acquire(t.Context(), widgets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.released.Swap(true)
+		l.Release()
+		if !closed(l.Done()) {
+			t.Error("calls of handlers may begin after Release has returned")
+		}
+		if err := f.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -200,10 +200,10 @@ func (l *Lease) RemoveEventHandler(registration cache.ResourceEventHandlerRegist
 // an informer cancels its requests and removes it from the factory, at once or after the longest linger. Its cache can still be read.
 // Release never blocks. A second call has no effect. Handlers may call it.
 func (l *Lease) Release() {
+	added := l.handlers.Close() // before the look at another call, which may not have done so yet
 	if l.released.Swap(true) {
 		return
 	}
-	added := l.handlers.Close()
 	if done := l.factory.part(l, len(added) > 0); done != nil {
 		go func() { // RemoveEventHandler may wait for the informer's locks
 			defer done()

@@ -15,8 +15,9 @@ type Group struct {
 	options Options
 	calls   inflight.Counter
 
-	mu    sync.Mutex
-	added map[*registration]struct{} // handlers that have not been removed; nil after Close
+	mu     sync.Mutex
+	added  map[*registration]struct{} // handlers that have not been removed
+	closed bool
 }
 
 // Options are the options of a group's handlers.
@@ -42,17 +43,17 @@ func (g *Group) Name() string { return g.name }
 // returned. No call begins after that.
 func (g *Group) Done() <-chan struct{} { return g.calls.Done() }
 
-// Close prevents further calls of the group's handlers. The first Close returns the registrations,
-// which the caller may remove from their informers.
+// Close prevents further calls of the group's handlers. It may be called again. It returns the registrations that have not been
+// removed, which the caller may remove from their informers.
 func (g *Group) Close() []cache.ResourceEventHandlerRegistration {
 	g.calls.Close()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.closed = true
 	var all []cache.ResourceEventHandlerRegistration
 	for r := range g.added {
 		all = append(all, r)
 	}
-	g.added = nil
 	return all
 }
 
@@ -66,7 +67,7 @@ func (g *Group) Has(handle cache.ResourceEventHandlerRegistration) bool {
 func (g *Group) keep(r *registration) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.added == nil {
+	if g.closed {
 		return false
 	}
 	g.added[r] = struct{}{}

@@ -106,6 +106,7 @@ var ofDynamicinformer = []table{
 		{"Healthz ignores WithHealthTolerance", "newHealthPolicy", replace("!o.tolerant", "true")},
 		{"a failed health check responds with 200", "HealthCheck.ServeHTTP", drop("w.WriteHeader(http.StatusInternalServerError)")},
 		{"Lease.Retry does not ask discovery", "Lease.Retry", drop("l.entry.state.Look()")},
+		{"a release beside another one returns before calls end", "Lease.Release", replace("added := l.handlers.Close()", "if l.released.Load() { return }; added := l.handlers.Close()")},
 		{"two releases of one lease count twice", "Lease.Release", replace("if l.released.Swap(true) { return }", "l.released.Store(true)")},
 		{"a lease removes handlers of other leases", "Lease.RemoveEventHandler", drop("if !l.handlers.Has(registration) { return nil }")},
 		{"WithLinger has no effect", "Factory.part", always("e.linger <= 0")},
