@@ -32,7 +32,7 @@ func (s *State) answered(seen uint64, res discovery.Resource, err error, replace
 		return
 	}
 	unsure := err != nil && errors.Is(err, discovery.ErrInconclusive) && s.now.everServed() && s.now.Evidence.Kind != discovery.CRDDeleted
-	before, now := s.changeLocked(func(next *Snapshot) {
+	now := s.changeLocked(func(next *Snapshot) {
 		if unsure {
 			return // an inconclusive answer changes nothing, and requests continue
 		}
@@ -57,7 +57,7 @@ func (s *State) answered(seen uint64, res discovery.Resource, err error, replace
 		s.log.refused(&now, reason, err)
 		return
 	}
-	s.log.healed(&before, &now)
+	s.log.healed(s.fails)
 }
 
 // serve records that discovery lists the type as res. Rescoped is when a type of that name with the other scope has ended; zero: none is known.

@@ -26,10 +26,11 @@ const (
 )
 
 // stateLog writes the changes of one informer's state to the log: one line for a change, and
-// none for a retry. It holds no lock while it writes. Its fields record which lines were written.
+// none for a retry. Lines are in the order of the changes. It holds no lock while it writes.
 type stateLog struct {
 	gvr schema.GroupVersionResource
 
+	// The fields below are guarded by mu. Except logger, they record which lines were written.
 	mu      sync.Mutex
 	logger  klog.Logger // of the context that the informer was started with
 	begun   bool
@@ -40,6 +41,9 @@ type stateLog struct {
 	minute  time.Time
 	lines   int // the number of lines in that minute
 	leftOut int // the number of omitted lines since the last line
+
+	queue   []func() // writes the next lines
+	writing bool     // a goroutine writes the lines of queue
 }
 
 // ofNames is the key of failures of requests for the names of a set. No namespace has this name.
@@ -72,9 +76,10 @@ func (e *episode) ends(now time.Time) bool {
 	return !e.short || now.Sub(e.opened) >= calmAfter
 }
 
-// episodeLocked records the reason of a failure in namespace. The caller holds mu.
-func (l *stateLog) episodeLocked(namespace string, reason status.Reason) *episode {
-	e := l.failing[namespace]
+// episodeLocked records the reason of the failure err in namespace, and reports whether it has no line yet. Reasons that alternate have one line
+// each. The caller holds mu.
+func (l *stateLog) episodeLocked(namespace string, reason status.Reason, err error) (e *episode, isNew bool) {
+	e = l.failing[namespace]
 	if e == nil {
 		e = &episode{since: time.Now()}
 		if l.failing == nil {
@@ -82,27 +87,8 @@ func (l *stateLog) episodeLocked(namespace string, reason status.Reason) *episod
 		}
 		l.failing[namespace] = e
 	}
-	e.reason = reason
-	return e
-}
-
-// isNew records the reason of the failure err, and reports whether it has no line yet. Reasons that
-// alternate have one line each.
-func (l *stateLog) isNew(namespace string, reason status.Reason, err error) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.episodeLocked(namespace, reason)
-	e.short, e.opened = errors.Is(err, source.ErrShortWatches), time.Time{}
-	return !slices.Contains(e.written, reason)
-}
-
-// wrote records that the reason of a failure has a line.
-func (l *stateLog) wrote(namespace string, reason status.Reason) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if e := l.episodeLocked(namespace, reason); !slices.Contains(e.written, reason) {
-		e.written = append(e.written, reason)
-	}
+	e.reason, e.short, e.opened = reason, errors.Is(err, source.ErrShortWatches), time.Time{}
+	return e, !slices.Contains(e.written, reason)
 }
 
 // retried logs a failed list or watch that will be retried. If other namespaces of a set do not fail, namespace is the one that does; or it is
@@ -112,15 +98,23 @@ func (l *stateLog) retried(ctx context.Context, namespace string, reason status.
 	if namespace != "" && namespace != ofNames {
 		logger = logger.WithValues("namespace", namespace)
 	}
-	if !l.isNew(namespace, reason, err) {
-		logger.V(LogRetries).Info("Failed to list or watch, retrying", "reason", reason, "err", err)
+	defer l.write()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, isNew := l.episodeLocked(namespace, reason, err)
+	if !isNew {
+		l.queue = append(l.queue, func() {
+			logger.V(LogRetries).Info("Failed to list or watch, retrying", "reason", reason, "err", err)
+		})
 		return
 	}
 	// Not utilruntime.HandleError: it delays callers for all resources to limit the number of
 	// lines, which this package limits itself.
-	if leftOut, write := l.admit(); write {
-		l.wrote(namespace, reason)
-		logger.Error(err, "Failed to list or watch, retrying", append([]any{"reason", reason}, leftOut...)...)
+	if leftOut, admitted := l.admitLocked(); admitted {
+		e.written = append(e.written, reason)
+		l.queue = append(l.queue, func() {
+			logger.Error(err, "Failed to list or watch, retrying", append([]any{"reason", reason}, leftOut...)...)
+		})
 	}
 }
 
@@ -131,61 +125,58 @@ func (l *stateLog) closed(ctx context.Context, err error) {
 
 // refused logs that discovery does not serve the type.
 func (l *stateLog) refused(now *Snapshot, reason status.Reason, err error) {
-	if now.Serving == source.Gone {
-		l.vanished(reason, now.Evidence)
-	}
 	text := "Waiting for the resource before listing it"
 	if now.disputed {
 		text = "The name does not mean the resource alone, continuing with it"
 	}
-	if l.isNew("", reason, err) && l.write(0, text, "reason", reason, "err", err) {
-		l.wrote("", reason)
+	defer l.write()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Serving == source.Gone {
+		l.vanishedLocked(reason, now.Evidence)
+	}
+	if e, isNew := l.episodeLocked("", reason, err); isNew && l.lineLocked(0, text, "reason", reason, "err", err) {
+		e.written = append(e.written, reason)
 	}
 }
 
-// vanished logs that there is evidence that the type is gone.
-func (l *stateLog) vanished(reason status.Reason, evidence discovery.Evidence) {
-	l.mu.Lock()
-	known := l.gone
-	l.gone = true
-	l.mu.Unlock()
-	l.wrote("", reason)
-	if !known {
-		l.write(0, "The resource is gone, waiting for it to come back", "evidence", evidence.Kind, "crdUID", evidence.CRDUID)
+// vanishedLocked logs that there is evidence that the type is gone. The caller holds mu.
+func (l *stateLog) vanishedLocked(reason status.Reason, evidence discovery.Evidence) {
+	if e, isNew := l.episodeLocked("", reason, nil); isNew {
+		e.written = append(e.written, reason)
+	}
+	if !l.gone {
+		l.gone = true
+		l.lineLocked(0, "The resource is gone, waiting for it to come back", "evidence", evidence.Kind, "crdUID", evidence.CRDUID)
 	}
 }
 
-// healed logs that a failure has ended, if it has.
-func (l *stateLog) healed(before, now *Snapshot) {
-	_, _, failed := before.Failing()
-	if _, _, failing := now.Failing(); failing {
-		return
-	}
+// healed logs that a failure has ended, if it has. Fails reports whether the informer fails at present: a request may have failed since another one
+// has succeeded.
+func (l *stateLog) healed(fails func() bool) {
+	defer l.write()
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	ended, gone := l.failing[""], l.gone
-	if short := ended != nil && ended.short && !gone; !failed && !short || short && !ended.ends(now.At) {
-		l.mu.Unlock()
+	if ended == nil || fails() || ended.short && !gone && !ended.ends(time.Now()) {
 		return
 	}
 	delete(l.failing, "")
 	l.gone = false
-	l.mu.Unlock()
-	switch {
-	case ended == nil:
-	case gone:
-		l.write(0, "The resource is there again", "after", time.Since(ended.since))
-	default:
-		l.write(0, "Recovered", "reason", ended.reason, "after", time.Since(ended.since))
+	if gone {
+		l.lineLocked(0, "The resource is there again", "after", time.Since(ended.since))
+		return
 	}
+	l.lineLocked(0, "Recovered", "reason", ended.reason, "after", time.Since(ended.since))
 }
 
 // healedIn logs that requests do not fail any more in some namespaces of a set, or for its names. Report returns the present state of the source.
 func (l *stateLog) healedIn(report func() source.Report) {
+	defer l.write()
 	l.mu.Lock()
-	_, whole := l.failing[""]
-	few := len(l.failing) == 0 || whole && len(l.failing) == 1
-	l.mu.Unlock()
-	if few {
+	defer l.mu.Unlock()
+	all := l.failing[""]
+	if len(l.failing) == 0 || all != nil && len(l.failing) == 1 {
 		return
 	}
 	state := report()
@@ -193,82 +184,76 @@ func (l *stateLog) healedIn(report func() source.Report) {
 	for _, n := range state.Namespaces {
 		fails[n.Name] = n.Failure.Err != nil
 	}
-	ended, now := map[string]*episode{}, time.Now()
-	l.mu.Lock()
-	all := l.failing[""]
 	for namespace, e := range l.failing {
-		if !fails[namespace] && (all == nil || !all.short) && e.ends(now) {
-			ended[namespace] = e
-			delete(l.failing, namespace)
+		if fails[namespace] || all != nil && all.short || !e.ends(time.Now()) {
+			continue
 		}
-	}
-	l.mu.Unlock()
-	for namespace, e := range ended {
+		delete(l.failing, namespace)
 		key := "namespace"
 		if namespace == ofNames {
 			key = "of"
 		}
-		l.write(0, "Recovered", key, namespace, "reason", e.reason, "after", time.Since(e.since))
+		l.lineLocked(0, "Recovered", key, namespace, "reason", e.reason, "after", time.Since(e.since))
 	}
 }
 
-// completed logs the first list of each generation, and that the type is gone.
-func (l *stateLog) completed(now *Snapshot) {
+// completed logs the first list of each generation, that the type is gone, that objects are left out of the cache, and that none is left out any
+// more. Objects that are left out of an index have no line: their errors come from under the lock of the store. Present returns the present state.
+func (l *stateLog) completed(present func() Snapshot) {
+	ordinary := l.at(LogOrdinary).Enabled()
+	defer l.write()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := present()
 	if now.Serving == source.Gone {
-		l.vanished(status.ReasonNotFound, now.Evidence)
+		l.vanishedLocked(status.ReasonNotFound, now.Evidence)
 	}
-	if !now.Source.Complete {
-		return
+	if now.Source.Complete && l.listed != now.Source.Generation+1 {
+		l.listed = now.Source.Generation + 1
+		if ordinary {
+			l.lineLocked(LogOrdinary, "Listed", "objects", now.Source.Objects, "resourceVersion", now.Source.Listed)
+		}
 	}
-	l.mu.Lock()
-	known := l.listed == now.Source.Generation+1
-	l.listed = now.Source.Generation + 1
-	l.mu.Unlock()
-	if !known {
-		l.write(LogOrdinary, "Listed", "objects", now.Source.Objects, "resourceVersion", now.Source.Listed)
-	}
-}
-
-// objectsLeftOut logs that objects are left out of the cache, and that none is left out any more. Objects that are
-// left out of an index have no line: their errors come from under the lock of the store.
-func (l *stateLog) objectsLeftOut(now *Snapshot) {
-	leaves := now.Source.Rejected.Count > 0
-	l.mu.Lock()
-	before := l.objects
+	before, leaves := l.objects, now.Source.Rejected.Count > 0
 	l.objects = leaves
-	l.mu.Unlock()
 	switch {
 	case leaves && !before:
-		l.write(0, "Objects are left out", "reason", now.LeftOut.Reason, "object", now.LeftOut.Key, "err", now.LeftOut.Err)
+		l.lineLocked(0, "Objects are left out", "reason", now.LeftOut.Reason, "object", now.LeftOut.Key, "err", now.LeftOut.Err)
 	case !leaves && before:
-		l.write(0, "No object is left out any more")
+		l.lineLocked(0, "No object is left out any more")
 	}
 }
 
-// write writes a line, unless the limit is reached, and reports whether it did.
-func (l *stateLog) write(verbosity int, text string, keysAndValues ...any) bool {
+// at returns the logger for lines of this verbosity.
+func (l *stateLog) at(verbosity int) klog.Logger {
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.atLocked(verbosity)
+}
+
+func (l *stateLog) atLocked(verbosity int) klog.Logger {
 	logger := l.logger
 	if !l.begun {
 		logger = klog.Background()
 	}
-	l.mu.Unlock()
-	logger = logger.V(verbosity)
-	if !logger.Enabled() {
-		return false
-	}
-	leftOut, write := l.admit()
-	if write {
-		logger.WithValues("resource", discovery.RefOf(l.gvr)).Info(text, append(keysAndValues, leftOut...)...)
-	}
-	return write
+	return logger.V(verbosity)
 }
 
-// admit reports whether a line may be written, and returns its values about omitted lines.
-func (l *stateLog) admit() (leftOut []any, write bool) {
+// lineLocked queues a line, unless the limit is reached, and reports whether it did. The caller holds mu.
+func (l *stateLog) lineLocked(verbosity int, text string, keysAndValues ...any) bool {
+	leftOut, admitted := l.admitLocked()
+	if admitted {
+		logger := l.atLocked(verbosity)
+		l.queue = append(l.queue, func() {
+			logger.WithValues("resource", discovery.RefOf(l.gvr)).Info(text, append(keysAndValues, leftOut...)...)
+		})
+	}
+	return admitted
+}
+
+// admitLocked reports whether a line may be written, and returns its values about omitted lines. The caller holds mu.
+func (l *stateLog) admitLocked() (leftOut []any, admitted bool) {
 	now := time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if now.Sub(l.minute) >= time.Minute {
 		l.minute, l.lines = now, 0
 	}
@@ -284,32 +269,61 @@ func (l *stateLog) admit() (leftOut []any, write bool) {
 	return leftOut, true
 }
 
+// write writes the lines of queue, unless another goroutine does.
+func (l *stateLog) write() {
+	for line := l.next(false); line != nil; line = l.next(true) {
+		line()
+	}
+}
+
+// next removes the next line from queue, and returns the function that writes it; nil if there is none, or another goroutine writes them. Writes says
+// that the caller has written the line before.
+func (l *stateLog) next(writes bool) (line func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.writing && !writes {
+		return nil
+	}
+	if l.writing = len(l.queue) > 0; !l.writing {
+		l.queue = nil
+		return nil
+	}
+	line, l.queue = l.queue[0], l.queue[1:]
+	return line
+}
+
 // LogPanic logs a recovered panic of an event handler.
 func (s *State) LogPanic(handler, lease, key, text string, stack []byte) {
-	s.log.write(0, "Event handler has panicked, continuing with its next event",
+	s.Log(0, "Event handler has panicked, continuing with its next event",
 		"handler", handler, "lease", lease, "object", key, "panic", text, "stack", string(stack))
 }
 
 // Log writes a line about the informer to its logger.
 func (s *State) Log(verbosity int, text string, keysAndValues ...any) {
-	s.log.write(verbosity, text, keysAndValues...)
+	l := &s.log
+	if !l.at(verbosity).Enabled() {
+		return
+	}
+	defer l.write()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lineLocked(verbosity, text, keysAndValues...)
 }
 
 // LogError logs an error of a list or watch that will be retried. It is the default watch error
 // handler of an informer.
 func (s *State) LogError(ctx context.Context, err error) {
-	if isExpired(err) {
+	now, namespace := s.Snapshot(), namespaceOf(err, "")
+	_, _, failing := now.Failing()
+	switch _, ofTheNames := errors.AsType[*source.NamesError](err); {
+	case ofTheNames:
+		namespace = ofNames
+	case failing:
+		namespace = ""
+	case namespace == "" && isExpired(err):
 		s.log.closed(ctx, err)
 		return
 	}
-	namespace := namespaceOf(err, "")
-	if now := s.Snapshot(); namespace != "" {
-		if _, _, failing := now.Failing(); failing {
-			namespace = ""
-		}
-	}
-	if _, is := errors.AsType[*source.NamesError](err); is {
-		namespace = ofNames
-	}
 	s.log.retried(ctx, namespace, Classify(err), err)
+	s.log.healed(s.fails) // requests in other namespaces may have ended the failure before it had a line
 }

@@ -127,17 +127,15 @@ func (s *State) readLocked(from source.State) Snapshot {
 	return now
 }
 
-// change replaces the state as a whole by the result of edit, and returns the states before and
-// after. Edit must not block.
-func (s *State) change(edit func(next *Snapshot)) (before, now Snapshot) {
+// change replaces the state as a whole by the result of edit, which it returns. Edit must not block.
+func (s *State) change(edit func(next *Snapshot)) (now Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changeLocked(edit)
 }
 
 // changeLocked is change for a caller that holds mu.
-func (s *State) changeLocked(edit func(next *Snapshot)) (before, now Snapshot) {
-	before = s.now
+func (s *State) changeLocked(edit func(next *Snapshot)) (now Snapshot) {
 	next := s.readLocked(s.source.State())
 	if next.At.Sub(next.unsettled) >= settleFor {
 		next.unsettled = time.Time{}
@@ -154,7 +152,7 @@ func (s *State) changeLocked(edit func(next *Snapshot)) (before, now Snapshot) {
 	s.now = next
 	s.available.Set(next.sourceType())
 	s.cfg.Changed.Broadcast()
-	return before, next
+	return next
 }
 
 // Means records what the informer's name means, before the informer runs.
@@ -219,7 +217,7 @@ func (s *State) Probed(t source.Type, gone bool) {
 		s.mu.Unlock()
 		return
 	}
-	before, now := s.changeLocked(func(next *Snapshot) {
+	s.changeLocked(func(next *Snapshot) {
 		if gone {
 			next.Serving = source.Gone
 			return
@@ -228,8 +226,16 @@ func (s *State) Probed(t source.Type, gone bool) {
 	})
 	s.mu.Unlock()
 	if !gone {
-		s.log.healed(&before, &now)
+		s.log.healed(s.fails)
 	}
+}
+
+// fails reports whether discovery or requests fail.
+func (s *State) fails() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _, failing := s.now.Failing()
+	return failing
 }
 
 // isAbsent reports whether the type is not served.
@@ -360,7 +366,7 @@ func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apie
 // also ends a failure of discovery, and a failure of a watch if lists replace watches. A watch also ends
 // a failure of a list, since it continues from the cache.
 func (s *State) Succeeded(verb string) {
-	before, now := s.change(func(next *Snapshot) {
+	s.change(func(next *Snapshot) {
 		if verb == source.VerbWatch {
 			next.Traffic.Watches++
 			next.List, next.Watch = Condition{}, Condition{}
@@ -375,15 +381,14 @@ func (s *State) Succeeded(verb string) {
 			next.Discovery = Condition{}
 		}
 	})
-	s.log.healed(&before, &now)
+	s.log.healed(s.fails)
 	s.log.healedIn(s.source.Report)
 }
 
 // Completed implements source.Observer: the state of the source has changed.
 func (s *State) Completed() {
-	_, now := s.change(func(*Snapshot) {})
-	s.log.completed(&now)
-	s.log.objectsLeftOut(&now)
+	s.change(func(*Snapshot) {})
+	s.log.completed(s.Snapshot)
 	s.log.healedIn(s.source.Report)
 	if s.cfg.Completed != nil {
 		s.cfg.Completed()

@@ -654,7 +654,7 @@ func TestState_AnotherTypeWithTheNameIsAnotherGeneration(t *testing.T) {
 func TestLog_AReasonIsStoredOnce(t *testing.T) {
 	var log stateLog
 	for range 10 {
-		log.vanished(status.ReasonNotFound, discovery.Evidence{})
+		log.vanishedLocked(status.ReasonNotFound, discovery.Evidence{})
 	}
 	if got := log.failing[""].written; len(got) != 1 {
 		t.Errorf("stored: %v", got)
