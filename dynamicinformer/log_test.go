@@ -375,6 +375,53 @@ func TestLog_HasALineForWatchesThatEndAtOnce(t *testing.T) {
 	}
 }
 
+// The end of a watch whose version has expired has no line. If each watch ends so, that is a failure.
+func TestLog_HasALineForVersionsThatExpireRepeatedly(t *testing.T) {
+	for name, opts := range map[string][]dynamicinformer.Option{"all namespaces": nil, "a set": {dynamicinformer.WithNamespaces("a")}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, lines := logging(t, 0)
+				cluster := fakecluster.New(widgetType)
+				f := newFactory(t, cluster, opts...)
+				l := acquire(t, f, widgets)
+				f.Start(ctx)
+				if err := l.WaitForSync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+					if req.Verb == "watch" {
+						cluster.Intercept(nil)
+						return apierrors.NewResourceExpired("too old")
+					}
+					return nil
+				})
+				cluster.CloseWatches(widgets)
+				time.Sleep(time.Hour)
+				if got := lines(); got != nil {
+					t.Errorf("one watch: %q", got)
+				}
+				cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+					if req.Verb == "watch" {
+						return apierrors.NewResourceExpired("too old")
+					}
+					return nil
+				})
+				cluster.CloseWatches(widgets)
+				time.Sleep(time.Hour)
+				if diff := cmp.Diff([]string{"Failed to list or watch, retrying Unavailable"}, lines()); diff != "" || l.Status().State != status.StateDegraded {
+					t.Errorf("each watch: %s, lines (-want +got):\n%s", l.Status(), diff)
+				}
+				cluster.Intercept(nil)
+				time.Sleep(time.Hour)
+				if diff := cmp.Diff([]string{"Recovered Unavailable"}, lines()); diff != "" {
+					t.Errorf("none (-want +got):\n%s", diff)
+				}
+				shutdown(t, f)
+			})
+		})
+	}
+}
+
 // The failures of requests for Namespace objects begin and end by themselves, before the names are known and after.
 func TestLog_HasLinesForTheNamesOfASet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -98,8 +98,7 @@ func refused(err error) bool {
 
 // later delays the next attempt.
 func (s *resumableWatch) later(ctx context.Context, err error) {
-	s.putOff(&s.pace, err)
-	if !expired(err) {
+	if !s.putOff(&s.pace, err) {
 		s.report(ctx, err)
 	}
 }

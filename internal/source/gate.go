@@ -477,12 +477,13 @@ func (g *gate) requests(t Type) *requests {
 	return g.stage
 }
 
-// putOff sets the time of the next attempt, which State.Due returns. A list that waits for names has no pause.
-func (g *gate) putOff(pace *pace, err error) {
+// putOff sets the time of the next attempt, which State.Due returns, and reports whether err is the ordinary end of a watch. A list that waits for
+// names has no pause.
+func (g *gate) putOff(pace *pace, err error) (ordinary bool) {
 	if errors.Is(err, errUnnamed) {
-		return
+		return false
 	}
-	pace.failed(time.Now(), err)
+	ordinary = pace.failed(time.Now(), err)
 	t, _ := g.available.Current()
 	if set := g.set(t); set != nil && apierrors.IsForbidden(err) {
 		if replaced, all := set.forbidden(); all && pace.slow() {
@@ -491,6 +492,7 @@ func (g *gate) putOff(pace *pace, err error) {
 	}
 	until := pace.until
 	g.due.Store(&until)
+	return ordinary
 }
 
 // report calls the informer's watch error handler.

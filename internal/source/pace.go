@@ -39,15 +39,16 @@ type pace struct {
 
 // failed sets the next pause. Err may be nil, if a request has succeeded but its result can't be
 // used. An expired version is the ordinary end of a watch, also after an outage: there is no pause,
-// unless it happens again. No failure ends an earlier pause: a list may be sent during the pause of a watch.
-func (p *pace) failed(now time.Time, err error) {
+// unless it happens again: failed reports whether it is that end. No failure ends an earlier pause: a list may be sent during the pause of a watch.
+func (p *pace) failed(now time.Time, err error) (ordinary bool) {
 	if now.Sub(p.until) > p.last+resetAfter {
 		p.last, p.expired = 0, false
 	}
 	again := p.expired
 	p.expired = expired(err)
 	var pause time.Duration
-	if !p.expired || again {
+	ordinary = p.expired && !again
+	if !ordinary {
 		pause = p.step()
 	}
 	p.requested, p.replaced = false, nil
@@ -60,6 +61,7 @@ func (p *pace) failed(now time.Time, err error) {
 	if until := now.Add(pause); until.After(p.until) {
 		p.until = until
 	}
+	return ordinary
 }
 
 // forbidden makes the pause longer after a forbidden list, which has failed. When replaced closes, the pause is as long as before, and the

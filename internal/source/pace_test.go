@@ -31,9 +31,9 @@ func TestPace_PausesOfExpiredVersions(t *testing.T) {
 					p.reset()
 					continue
 				}
-				p.failed(now, s.err)
-				if pauses := p.until.After(now); pauses != s.pauses {
-					t.Errorf("step %d: a pause of %v", i, p.until.Sub(now))
+				ordinary := p.failed(now, s.err)
+				if pauses := p.until.After(now); pauses != s.pauses || ordinary == pauses {
+					t.Errorf("step %d: a pause of %v, ordinary: %v", i, p.until.Sub(now), ordinary)
 				}
 				now = p.until
 			}

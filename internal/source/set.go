@@ -517,7 +517,7 @@ func (c *child) step(ctx context.Context) {
 }
 
 func (c *child) failed(ctx context.Context, err error) {
-	c.pace.failed(time.Now(), err)
+	ordinary := c.pace.failed(time.Now(), err)
 	c.comparison.doubtful = c.comparison.doubtful || unreachable(err)
 	forbidden := apierrors.IsForbidden(err)
 	hidden := c.set.isHidden(forbidden, c.known.lists([]string{c.namespace}))
@@ -528,7 +528,7 @@ func (c *child) failed(ctx context.Context, err error) {
 		c.listedView()
 		return
 	}
-	if !expired(err) {
+	if !ordinary {
 		c.report(ctx, err)
 	}
 }
