@@ -150,6 +150,7 @@ func (f *Factory) tryJoin(l *Lease, k key, o *leaseOptions, made *entry) (bool, 
 	}
 	e.add(l)
 	e.linger = max(e.linger, o.linger)
+	e.changed.Broadcast()
 	l.entry = e
 	if f.ctx != nil {
 		f.startLocked(f.ctx, e)

@@ -198,8 +198,10 @@ func (f *Factory) pin(gvr schema.GroupVersionResource, as form.Form) (e *entry, 
 			e = made
 			f.putLocked(e)
 		}
-		if e != nil {
-			e.pin()
+		if e != nil && !e.pinned {
+			e.stopLinger()
+			e.pinned = true
+			e.changed.Broadcast()
 		}
 		f.mu.Unlock()
 		if e != nil {

@@ -49,12 +49,6 @@ func (u *users) remove(l *Lease) {
 	}
 }
 
-// pin makes the informer run until the factory ends.
-func (u *users) pin() {
-	u.stopLinger()
-	u.pinned = true
-}
-
 // startLinger calls end after the linger.
 func (u *users) startLinger(end func(this *linger)) {
 	this := &linger{}
