@@ -3,6 +3,7 @@ package statuspage
 import (
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/gvrkit/gvrkit/status"
@@ -29,14 +30,15 @@ const (
 	stepsAtMost     = 6 * informersAtMost
 )
 
-// bounded returns i within b. It does not change values that i refers to.
-func bounded(i status.Informer, b bounds) status.Informer {
+// bounded returns i within b at a moment. It does not change values that i refers to.
+func bounded(i status.Informer, b bounds, at time.Time) status.Informer {
 	i.Err, i.LastFailed = clipError(i.Err, b.text), clip(i.LastFailed, b.text)
 	if more := len(i.Owners) - b.items; more > 0 {
 		i.Owners, i.MoreOwners = i.Owners[:b.items:b.items], more
 	}
 	if more := len(i.Handlers) - b.items; more > 0 {
-		i.Handlers, i.MoreHandlers = i.Handlers[:b.items:b.items], more
+		has := func(h *status.Handler) bool { return problem(*h, at) != "" }
+		i.Handlers, i.MoreHandlers = choose(i.Handlers, b.items, has, func(*status.Handler) {}), more
 	}
 	i.Namespaces, i.MoreNamespaces = boundedNamespaces(i.Namespaces, b)
 	if i.Shard != nil {
@@ -56,30 +58,38 @@ func boundedNamespaces(all []status.Namespace, b bounds) (some []status.Namespac
 	if all == nil {
 		return nil, more
 	}
-	failing := 0
+	some = choose(all, b.items, func(n *status.Namespace) bool { return n.Err != nil }, more.Add)
+	for n := range some {
+		some[n].Err = clipError(some[n].Err, objectText)
+	}
+	return some, more
+}
+
+// choose returns a new slice with at most so many items of all, in their order. Those for which first returns true come before others. It calls leave
+// for the items that it leaves out.
+func choose[T any](all []T, most int, first func(*T) bool, leave func(*T)) []T {
+	urgent := 0
 	for n := range all {
-		if all[n].Err != nil {
-			failing++
+		if first(&all[n]) {
+			urgent++
 		}
 	}
-	failing = min(failing, b.items)
-	others := b.items - failing
-	some = make([]status.Namespace, 0, min(len(all), b.items))
+	urgent = min(urgent, most)
+	others := most - urgent
+	some := make([]T, 0, min(len(all), most))
 	for n := range all {
 		left := &others
-		if all[n].Err != nil {
-			left = &failing
+		if first(&all[n]) {
+			left = &urgent
 		}
 		if *left == 0 {
-			more.Add(&all[n])
+			leave(&all[n])
 			continue
 		}
 		*left--
 		some = append(some, all[n])
-		last := &some[len(some)-1]
-		last.Err = clipError(last.Err, objectText)
 	}
-	return some, more
+	return some
 }
 
 // boundedShard returns s within b. It does not change values that s refers to.
@@ -100,7 +110,7 @@ func bound(e *status.Explanation) {
 		e.Informers, e.MoreInformers = e.Informers[:informersAtMost], more
 	}
 	for n := range e.Informers {
-		e.Informers[n] = bounded(e.Informers[n], detailBounds)
+		e.Informers[n] = bounded(e.Informers[n], detailBounds, e.At)
 	}
 	e.Chain = e.Chain[:min(len(e.Chain), stepsAtMost)]
 	for n := range e.Chain {

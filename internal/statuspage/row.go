@@ -33,8 +33,8 @@ type row struct {
 	Owners  string
 }
 
-// newRow returns the row of i, the nth informer with its name, on the page for q.
-func newRow(i *status.Informer, n int, q query, at time.Time) row {
+// newRow returns the row of i, the nth informer with its name, on the page for q. Whole is i without bounds: the row counts all handlers.
+func newRow(i, whole *status.Informer, n int, q query, at time.Time) row {
 	name := i.Name()
 	return row{
 		Key:     plain(name) + " " + strconv.Itoa(n),
@@ -46,25 +46,29 @@ func newRow(i *status.Informer, n int, q query, at time.Time) row {
 		Reason:  plain(string(i.Reason)),
 		Message: plain(i.Message()),
 		Tried:   i.Retries(at),
-		Stuck:   plain(stuck(i, at)),
+		Stuck:   plain(stuck(whole, at)),
 		Well:    well(i, at),
 		Advice:  plain(i.Advice()),
 		For:     ago(i.Since, at),
 		Objects: number(i.Objects),
 		Event:   ago(i.Traffic.LastEvent, at),
-		Late:    i.Late(at),
-		Calls:   calls(i, at),
+		Late:    whole.Late(at),
+		Calls:   calls(whole, at),
 		Owners:  plain(owners(i)),
 	}
 }
 
-// newRows returns the rows of informers.
-func newRows(informers []status.Informer, q query, at time.Time) []row {
+// newRows returns the rows of informers, which whole has without bounds. Nil: as they are.
+func newRows(informers []status.Informer, whole []*status.Informer, q query, at time.Time) []row {
 	rows, seen := make([]row, len(informers)), map[schema.GroupVersionResource]int{}
 	for n := range informers {
 		i := &informers[n]
 		seen[i.GVR]++
-		rows[n] = newRow(i, seen[i.GVR], q, at)
+		of := i
+		if whole != nil {
+			of = whole[n]
+		}
+		rows[n] = newRow(i, of, seen[i.GVR], q, at)
 	}
 	return rows
 }
@@ -92,7 +96,7 @@ func calls(i *status.Informer, at time.Time) string {
 	if len(i.Handlers) == 0 {
 		return "-"
 	}
-	text := number(len(i.Handlers) + i.MoreHandlers)
+	text := number(len(i.Handlers))
 	if waiting := i.Backlog(); waiting > 0 {
 		text += ", " + number(waiting) + " waiting"
 	}
@@ -115,10 +119,10 @@ func stuck(i *status.Informer, at time.Time) string {
 	text, more := "", 0
 	for _, h := range i.Handlers {
 		h.Lease = clip(h.Lease, nameAtMost)
-		switch problem := cmp.Or(h.Delay(at), h.Failure()); {
-		case problem == "":
+		switch wrong := problem(h, at); {
+		case wrong == "":
 		case text == "":
-			text = problem
+			text = wrong
 		default:
 			more++
 		}
@@ -128,6 +132,9 @@ func stuck(i *status.Informer, at time.Time) string {
 	}
 	return text
 }
+
+// problem describes that h is late, is in a slow call or has panicked. It returns "" if there is no problem.
+func problem(h status.Handler, at time.Time) string { return cmp.Or(h.Delay(at), h.Failure()) }
 
 // earlier returns the earlier of two times. Either may be zero.
 func earlier(a, b time.Time) time.Time {

@@ -23,6 +23,8 @@ type Table struct {
 	Offset    int               `json:"offset"`
 	NotShown  int               `json:"notShown"`
 	Informers []status.Informer `json:"informers"`
+	// whole are the same informers without bounds.
+	whole []*status.Informer
 }
 
 // Summary counts all informers.
@@ -101,7 +103,8 @@ func (t *Table) cut(q query) *Table {
 		}
 		part.Matching++
 		if part.Matching > q.offset && len(part.Informers) < rowsAtMost {
-			part.Informers = append(part.Informers, bounded(*i, rowBounds))
+			part.Informers = append(part.Informers, bounded(*i, rowBounds, t.At))
+			part.whole = append(part.whole, i)
 		}
 	}
 	part.NotShown = max(0, part.Matching-part.Offset-len(part.Informers))

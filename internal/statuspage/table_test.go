@@ -234,6 +234,31 @@ func TestTable_RowsAreBounded(t *testing.T) {
 	}
 }
 
+// A row counts all handlers, and names one with a problem, also if it shows only some of them.
+func TestTable_OneOfManyHandlersIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Hour)
+		i := informer("pods.v1", "Synced")
+		for n := range 100 {
+			i.Handlers = append(i.Handlers, status.Handler{Handler: fmt.Sprintf("*main.h%d", n), Backlog: 1})
+		}
+		i.Handlers[50].RunningSince = time.Now().Add(-time.Minute)
+		i.Handlers[60].Reason = status.ReasonHandlerPanicked
+		handler := statuspage.NewHandler(&informers{all: []status.Informer{i}})
+		table := tableOf(t, handler, "/")
+		if of := table.Informers[0].Handlers; len(of) != 20 || of[17].Handler != "*main.h17" || of[18].Handler != "*main.h50" || of[19].Handler != "*main.h60" || table.Informers[0].MoreHandlers != 80 {
+			t.Errorf("JSON: %+v", of)
+		}
+		const why = "handler *main.h50 has been in one call for 60s, 1 event waiting, and 1 other handler"
+		if text := get(t, handler, "/", "").Body.String(); table.Summary.Backlog != 100 || !strings.Contains(text, "  100, 100 waiting, one call running for 60s  ") || !strings.Contains(text, why) {
+			t.Errorf("text: %s", text)
+		}
+		if html := get(t, handler, "/", "text/html").Body.String(); !strings.Contains(html, `<strong class="late">100, 100 waiting`) {
+			t.Errorf("HTML: %s", html)
+		}
+	})
+}
+
 // The kind of an error determines how it is displayed, also if its text is cut.
 func TestTable_LongErrorKeepsItsKind(t *testing.T) {
 	i := informer("pods.v1", "Degraded")

@@ -95,7 +95,7 @@ func tableView(t *Table, q query) *view {
 		totals = append(totals, number(n)+" with a stuck or slow handler")
 	}
 	v.Totals = strings.Join(totals, ", ")
-	v.Rows = newRows(t.Informers, q, t.At)
+	v.Rows = newRows(t.Informers, t.whole, q, t.At)
 	v.pages(t, q)
 	return v
 }
@@ -139,7 +139,7 @@ func viewOfDetail(e *status.Explanation, q query) *view {
 	for _, name := range e.ElsewhereNames() {
 		v.Detail.Elsewhere = append(v.Detail.Elsewhere, linked{plain(name), query{resource: name, base: q.base}.link()})
 	}
-	rows := newRows(e.Informers, q, e.At)
+	rows := newRows(e.Informers, nil, q, e.At)
 	for n := range e.Informers {
 		v.Detail.Informers = append(v.Detail.Informers, newInformerView(&e.Informers[n], rows[n], e.At))
 	}
