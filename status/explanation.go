@@ -207,15 +207,15 @@ func (e *Explanation) requests(i *Informer) string {
 		text := failed.Problem()
 		return fmt.Sprintf("%s (for %s, %s).", strings.ToUpper(text[:1])+text[1:], e.since(i.Since), count(i.Attempts, "attempt"))
 	case i.PollPeriod > 0:
-		return fmt.Sprintf("The type can't be watched. It is listed%s every %s; successful so far: %s.", i.scope(), i.pollPeriod(), count(tr.Lists, "list"))
+		return fmt.Sprintf("The type can't be watched. It is listed%s every %s; successful so far: %s.", i.scope(), i.pollPeriod(), count(tr.Lists, "list")) + i.namespaceSentences(e.At)
 	case tr.Lists+tr.Watches > 0:
-		return fmt.Sprintf("Requests%s: %s and %s have succeeded.%s", i.scope(), count(tr.Lists, "list"), count(tr.Watches, "watch"), i.namespaceSentences(e.At))
+		return fmt.Sprintf("Requests%s: %s and %s have succeeded.", i.scope(), count(tr.Lists, "list"), count(tr.Watches, "watch")) + i.namespaceSentences(e.At)
 	case i.State == StateStopped, i.State == StateNotServed, i.Reason == ReasonNotStarted:
 		return ""
 	case i.Reason == ReasonQueued:
 		return "The first list waits for the lists of other resources, whose number or size is limited."
 	case i.State == StateStarting:
-		return "The first list is not complete yet."
+		return "The first list is not complete yet." + i.namespaceSentences(e.At)
 	}
 	return "No list or watch has been sent."
 }

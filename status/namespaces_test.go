@@ -41,10 +41,16 @@ func TestExplanation_NamesSomeFailingNamespaces(t *testing.T) {
 		6: `1 more namespace fails.`,
 		7: `2 more namespaces fail.`,
 	} {
-		i := status.Informer{GVR: gvr, State: status.StateSynced, Listed: true, Traffic: status.Traffic{Lists: 1}, Namespaces: namespaces(failing)}
-		text := status.NewExplanation(gvr, time.Unix(160, 0), []status.Informer{i}, nil, nil).String()
-		if !strings.Contains(text, want) || strings.Contains(text, `"n5"`) || !strings.Contains(text, "To do: check that the API server") {
-			t.Errorf("%q is not in:\n%s", want, text)
+		for _, i := range []status.Informer{
+			{State: status.StateSynced, Listed: true, Traffic: status.Traffic{Lists: 1}},
+			{State: status.StateSynced, Listed: true, Traffic: status.Traffic{Lists: 1}, PollPeriod: time.Minute},
+			{State: status.StateStarting, Reason: status.ReasonSyncing}, // the other namespaces are being listed
+		} {
+			i.GVR, i.Namespaces = gvr, namespaces(failing)
+			text := status.NewExplanation(gvr, time.Unix(160, 0), []status.Informer{i}, nil, nil).String()
+			if !strings.Contains(text, want) || strings.Contains(text, `"n5"`) || !strings.Contains(text, "To do: check that the API server") {
+				t.Errorf("%q is not in:\n%s", want, text)
+			}
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (i *Informer) hasEnded() bool {
 // Advice returns what a person can do, or "".
 func (i Informer) Advice() string {
 	switch {
-	case i.Reason == "":
+	case i.Reason == "", i.Reason == ReasonSyncing:
 		return i.namespaceAdvice()
 	case i.Reason == ReasonNotStarted:
 		return "call Start on the factory"
