@@ -315,9 +315,10 @@ func TestDiscovery_NotServedAnswersHaveReasons(t *testing.T) {
 		serve  fakecluster.Type
 		want   status.Reason
 		within string
+		state  status.State // Readyz does not wait for a type that is not served
 	}{
-		{"not watchable", readOnly, status.ReasonVerbNotSupported, "supports get, list"},
-		{"another version", other, status.ReasonVersionNotServed, "it is served in v2"},
+		{"not watchable", readOnly, status.ReasonVerbNotSupported, "; use WithPolling, if the type supports list", status.StateDegraded},
+		{"another version", other, status.ReasonVersionNotServed, "it is served in v2", status.StateNotServed},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -332,6 +333,11 @@ func TestDiscovery_NotServedAnswersHaveReasons(t *testing.T) {
 				}
 				if got := len(cluster.Requests("list", widgets)); got != 0 {
 					t.Errorf("list requests: %d", got)
+				}
+				explains := strings.Contains(f.Explain(widgets).String(), "No list or watch is sent until the type is served.")
+				ready, notServed := f.Readyz().Check(nil) == nil, tc.state == status.StateNotServed
+				if s := f.Status()[0]; s.State != tc.state || ready != notServed || explains != notServed {
+					t.Errorf("status %s, ready: %v\n%s", s, ready, f.Explain(widgets))
 				}
 				shutdown(t, f)
 			})

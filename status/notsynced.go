@@ -129,6 +129,7 @@ var advice = map[Reason]string{
 	ReasonUnavailable:      "check that the API server is reachable and healthy",
 	ReasonConversionFailed: "check the conversion webhook of the CustomResourceDefinition",
 	ReasonDecodeFailed:     "check which server responds at the URL of the rest.Config, and the stored objects",
+	ReasonVerbNotSupported: "use WithPolling, if the type supports list",
 	ReasonVersionNotServed: "request a version that is served, or use WithVersionPolicy",
 	ReasonNotFound:         "check that its CustomResourceDefinition is installed",
 	ReasonOverBudget:       "raise WithMemoryBudget, release leases on other types, or cache less: WithPackedCache, WithMetadataOnly or a selector",

@@ -65,7 +65,7 @@ const (
 	// ReasonOverBudget: the cache would not fit into the factory's memory budget. Nothing is listed until memory is
 	// released.
 	ReasonOverBudget Reason = "OverBudget"
-	// ReasonStopped: the informer ended before it had synced.
+	// ReasonStopped: the informer has ended; in a [NotSyncedError], before it had synced.
 	ReasonStopped Reason = "Stopped"
 )
 

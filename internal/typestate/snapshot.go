@@ -277,7 +277,7 @@ func (s *Snapshot) state(reason status.Reason) status.State {
 		return status.StateStarting
 	case served && !s.Listed && (reason == status.ReasonNotFound || reason == status.ReasonThrottled):
 		return status.StateStarting // requests for a new type get these responses for some seconds
-	case served, s.Listed:
+	case served, s.Listed, reason == status.ReasonVerbNotSupported: // the type is served
 		return status.StateDegraded
 	case reason == status.ReasonSyncing, s.inconclusive():
 		return status.StateUnknown
