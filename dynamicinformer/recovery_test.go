@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -32,6 +33,25 @@ func (p *panicking) check(obj any) {
 func (p *panicking) OnAdd(obj any, initial bool) { p.recorder.OnAdd(obj, initial); p.check(obj) }
 func (p *panicking) OnUpdate(old, obj any)       { p.recorder.OnUpdate(old, obj); p.check(obj) }
 func (p *panicking) OnDelete(obj any)            { p.recorder.OnDelete(obj); p.check(obj) }
+
+// A handler may panic with the error of its own request.
+func TestRecovery_ShowsNoResponseBody(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithHandlerRecovery())
+		_, err := l.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic(runtime.NewMissingKindErr(secret)) }})
+		if err != nil {
+			in.Fatal(err)
+		}
+		create(in.T, in.cluster, widgets, "ns", "a")
+		got := handlerOf(in.T, l)
+		if got.Panics != 1 {
+			in.Errorf("%+v", got)
+		}
+		checkHides(in.T, "the status", got.LastPanic)
+		checkHides(in.T, "the page", look(in.T, in.factory.Handler(), "").Body.String())
+		l.Release()
+	})
+}
 
 func TestRecovery_HandlerGoesOnAfterAPanic(t *testing.T) {
 	for _, opts := range [][]dynamicinformer.LeaseOption{

@@ -68,7 +68,7 @@ func (h *handler) recovered(e event) {
 		h.panics.returned(e)
 		return
 	}
-	key, text, stack := keyOf(e.obj), errtext.Cut(fmt.Sprint(value)), debug.Stack()
+	key, text, stack := keyOf(e.obj), errtext.Text(fmt.Sprint(value)), debug.Stack()
 	h.mu.Lock()
 	h.panics.add(e, key, text)
 	h.mu.Unlock()
