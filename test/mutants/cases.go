@@ -11,7 +11,7 @@ var ofCases = []table{
 				}
 			}
 		}()`)},
-		{"cases: a namespace that is forbidden once is never watched again", "child.failed", before("c.pace.failed(time.Now(), err)", "if apierrors.IsForbidden(err) { <-ctx.Done() }")},
+		{"cases: a namespace that is forbidden once is never watched again", "child.failed", before("ordinary := c.pace.failed(time.Now(), err)", "if apierrors.IsForbidden(err) { <-ctx.Done() }")},
 	}},
 	{"discovery", "test/envtest/cases", []mutant{
 		{"cases: an exact version is the preferred one", "Resolver.ValidateVersion", before(

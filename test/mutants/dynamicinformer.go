@@ -42,6 +42,7 @@ var ofDynamicinformer = []table{
 		{"a lease does not have the resource that Acquire has validated", "Factory.acquire", drop("l.validated = &found")},
 		{"Acquire does not validate", "Factory.validate", always("f.options.resolver == nil")},
 		{"WithAllowAbsent allows types that can't be watched", "Factory.validate", always("errors.Is(err, discovery.ErrNotServed)")},
+		{"Watch does not return a status when another lease joins", "Factory.tryJoin", drop("e.changed.Broadcast()")},
 		{"a factory that has ended returns leases", "Factory.tryJoin", replace("return false, ErrShutDown", "return true, nil")},
 		{"the drop-in's Shutdown does not wait", "dynamicSharedInformerFactory.Shutdown", drop(
 			"_ = v.factory.drain(context.Background())")},

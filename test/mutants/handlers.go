@@ -4,6 +4,7 @@ package main
 var ofHandlers = []table{
 	{"internal/handlers", "dynamicinformer", []mutant{
 		{"a handler that removes itself waits for an informer that waits for it", "Set.removeFromInformer", drop("return nil")},
+		{"the text of a recovered panic has a response body", "handler.recovered", replace("errtext.Text(fmt.Sprint(value))", "errtext.Cut(fmt.Sprint(value))")},
 		{"handlers outlive their lease", "Group.Close", drop("g.calls.Close()")},
 		{"handlers of a released informer that never ran are not removed", "Group.Has", replace(
 			"own.handler.group == g", "own.handler.group == g && !g.calls.Closed()")},

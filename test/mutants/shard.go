@@ -86,6 +86,8 @@ var ofShard = []table{
 		{"shard: shards that can't be compared panic", "WithShard", never("shard != nil && !reflect.ValueOf(shard).Comparable()")},
 	}},
 	{"internal/source", "dynamicinformer", []mutant{
+		{"versions that expire repeatedly have no line in the log", "resumableWatch.later", replace("!s.putOff(&s.pace, err)", "!s.putOff(&s.pace, err) && !expired(err)")},
+		{"versions in a namespace that expire repeatedly have no line in the log", "child.failed", replace("!ordinary", "!ordinary && !expired(err)")},
 		{"shard: moved objects do not count", "resumableWatch.passSlots", drop("s.moved.Add(uint64(len(keys)))")},
 	}},
 	{"internal/typestate", "dynamicinformer", []mutant{

@@ -208,10 +208,10 @@ var ofSource = []table{
 		{"the first list stays that of the first generation", "known.completeLocked", replace(
 			"!k.complete || k.of.Generation != of.Generation", "k.firstLists == 0")},
 		{"pauses do not grow", "pace.step", replace("Factor: 2", "Factor: 1")},
-		{"410 after a long watch waits", "pace.failed", always("!p.expired || again")},
-		{"410 after an outage waits", "pace.failed", replace("!p.expired || again", "!p.expired || again || p.last > 0")},
+		{"410 after a long watch waits", "pace.failed", always("!ordinary")},
+		{"410 after an outage waits", "pace.failed", replace("p.expired && !again", "p.expired && !again && p.last == 0")},
 		{"a list with an expired version ends the pause of a watch", "pace.failed", always("until.After(p.until)")},
-		{"repeated 410s cause no pause", "pace.failed", replace("!p.expired || again", "!p.expired || again && false")},
+		{"repeated 410s cause no pause", "pace.failed", replace("p.expired && !again", "p.expired")},
 		{"an expired version counts long after it", "pace.failed", replace("p.last, p.expired = 0, false", "p.last = 0")},
 		{"an expired version counts after a watch that has worked", "pace.reset", replace("p.last, p.expired = 0, false", "p.last = 0")},
 		{"any number of lists begins", "ListQueue.admitLocked", never("q.lists > 0 && q.begun >= q.lists")},
@@ -443,7 +443,7 @@ var ofSource = []table{
 		{"the failure of a set has no namespace", "namespaceOf", replace("in.Namespace", "in.Namespace[:0]")},
 	}},
 	{"status", "dynamicinformer", []mutant{
-		{"an explanation has no namespaces", "Explanation.requests", replace("i.namespaceSentences(e.At)", `""`)},
+		{"an explanation has no namespaces", "Explanation.requests", within(`count(tr.Watches, "watch")`, replace("i.namespaceSentences(e.At)", `""`))},
 		{"a forbidden list of namespaces has the rule for the resource", "NotSyncedError.refused", never("errors.As(e.Err, &refusal)")},
 	}},
 	{"internal/namespaces", "dynamicinformer", []mutant{

@@ -39,6 +39,7 @@ var ofWire = []table{
 	{"internal/wire", "internal/wire", []mutant{
 		{"unequal parts of metadata are shared", "Parts.Get", replace("known.content == string(content)", "len(known.content) == len(content)")},
 		{"unequal texts of metadata are shared", "Texts.Text", replace("*known == string(content)", "len(*known) == len(content)")},
+		{"times of a Go type are in UTC", "fillTime", replace("at.Local()", "at")},
 		{"a field of a Go type is not left out", "structFields.fill", never("below.dropped()")},
 		{"a label of a Go type is not left out", "fillTexts", never("(place{drop: drop}).below(name).dropped()")},
 		{"a member of a map of a Go type is not left out", "fillMap", never("below.dropped()")},
