@@ -72,7 +72,7 @@ func (f *Factory) acquire(ctx context.Context, k key, opts []LeaseOption) (*Leas
 	return l, nil
 }
 
-// serves reports whether there is an entry that a lease with o can share, and whose type is served.
+// serves reports whether there is an entry that a lease with o can share, and whose type is served. By name, it must be what the name means.
 func (f *Factory) serves(k key, o *leaseOptions) bool {
 	f.mu.Lock()
 	e, differs := f.sharedLocked(k, o)
@@ -80,8 +80,8 @@ func (f *Factory) serves(k key, o *leaseOptions) bool {
 	if e == nil || differs != nil {
 		return false
 	}
-	now, _ := e.state.Availability().Current()
-	return now.Serving == source.Served
+	now := e.state.Snapshot()
+	return now.Serving == source.Served && now.Discovery.Err == nil
 }
 
 // validate asks discovery whether the type of k can have an informer, and returns the resource. The resource

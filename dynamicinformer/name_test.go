@@ -75,6 +75,9 @@ func TestAcquireRef_FollowsItsName(t *testing.T) {
 		if err := l.WaitForSync(t.Context()); err != nil {
 			t.Errorf("with two meanings: %v", err)
 		}
+		if other, err := f.AcquireRef(t.Context(), "Vessel", dynamicinformer.WithAllowAbsent()); !errors.Is(err, discovery.ErrAmbiguous) {
+			t.Errorf("another lease with two meanings: %v, %v", other, err)
+		}
 		if got := l.Status(); !got.StaleSince.IsZero() || !meta.IsAmbiguousError(got.Err) || !strings.Contains(got.Advice(), "group") {
 			t.Errorf("with two meanings: %+v, %q", got, got.Advice())
 		}

@@ -138,6 +138,7 @@ var ofDynamicinformer = []table{
 		{"WaitForSync accepts a resource without an informer", "Factory.WaitForSync", never("unknown != nil")},
 		{"a wait ends with a type that is replaced during its first watch", "Factory.wait", never("!e.state.Synced()")},
 		{"an informer that has ended validates a type", "Factory.sharedLocked", replace("e == nil || e.ending()", "e == nil")},
+		{"an informer validates an ambiguous name", "Factory.serves", always("now.Discovery.Err == nil")},
 		{"an informer with other options validates a type", "Factory.serves", never("differs != nil")},
 		{"FailFast has no effect", "Factory.wait", never("o.failFast && (f.notRunning(e).Lasting() || now.Lasting())")},
 		{"WaitForSync does not wait for the watch", "entry.awaitWatch", always("watches()")},
