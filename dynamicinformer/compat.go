@@ -98,7 +98,7 @@ func NewFilteredMetadataInformer(client metadata.Interface, gvr schema.GroupVers
 
 // DropIn returns a view of the factory with client-go's interface, for code that takes a factory of client-go. The view shares the factory's
 // informers, and neither starts an informer that the other has started. ForResource of the view starts no informer. Start of the view runs
-// informers until its stop channel closes or the factory is shut down.
+// informers until its stop channel closes or the factory is shut down, also those of leases that share them.
 func (f *Factory) DropIn() DynamicSharedInformerFactory {
 	return &dynamicSharedInformerFactory{factory: f}
 }

@@ -54,8 +54,8 @@ type Lease struct {
 	released atomic.Bool
 }
 
-// Done returns a channel that closes when the lease has been released, or the factory has ended, and all running calls of the lease's
-// handlers have returned. No handler is called after that.
+// Done returns a channel that closes when the lease has been released, or its informer has ended, as with the factory, and all running calls of
+// the lease's handlers have returned. No handler is called after that.
 func (l *Lease) Done() <-chan struct{} { return l.handlers.Done() }
 
 // Informer returns the lease's view of the shared informer. Handlers that are added through the view belong to the lease. The view refuses
@@ -179,7 +179,7 @@ func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, o
 
 // AddPackedHandler is AddEventHandlerWithOptions for a handler that gets the objects of a packed cache as they are, except those that are not
 // packed, because of a transform. When an object that it has got is no longer packed, it gets OnDelete with the last packed state. A deletion
-// whose state is not packed has that state as JSON has it, or only the key. Without [WithPackedCache], it returns an [*OptionError].
+// whose state is not packed has that state as JSON has it, or only the key. If the cache is not packed, it returns an [*OptionError]: see [WithPackedCache].
 func (l *Lease) AddPackedHandler(handler cache.TypedResourceEventHandler[*packed.Object], opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	if !l.entry.informer.IsPacked() {
 		return nil, fmt.Errorf("dynamicinformer: %s: %w", discovery.RefOf(l.entry.gvr), &OptionError{Option: "AddPackedHandler", Err: errors.New("acquire the lease with WithPackedCache")})

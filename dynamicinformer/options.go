@@ -359,7 +359,7 @@ func WithMetadataOnly() LeaseOption {
 }
 
 // WithSeparateInformer gives the lease its own informer, with its own cache and watch. Without it, leases share an informer and must have
-// the same options.
+// the same options of informers, except that indexers are added.
 func WithSeparateInformer() LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.separate = true })
 }
