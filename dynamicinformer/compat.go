@@ -25,14 +25,12 @@ import (
 // This file has the names of k8s.io/client-go/dynamic/dynamicinformer v0.37.2 with the same signatures, so that a program uses this package
 // after the change of an import line, and those of its siblings for metadata. Everything is a view of Factory.
 
-// DynamicSharedInformerFactory has the same methods as client-go's interface of this name. Values of
-// the two interfaces can be assigned to each other.
+// DynamicSharedInformerFactory has the same methods as client-go's interface of this name. Values of the two interfaces can be assigned to each other.
 type DynamicSharedInformerFactory interface {
 	// Start runs the requested informers that have not been started, each until stopCh closes. It does not wait, and has no effect after Shutdown.
 	Start(stopCh <-chan struct{})
 
-	// ForResource returns the shared informer for gvr, creating it on first use;
-	// see [Factory.ForResource]. It does not start the informer: Start does.
+	// ForResource returns the shared informer for gvr, creating it on first use; see [Factory.ForResource]. It does not start the informer: Start does.
 	ForResource(gvr schema.GroupVersionResource) informers.GenericInformer
 
 	// WaitForCacheSync waits until each started informer has synced or has been stopped, or until stopCh closes. It returns true for each informer
@@ -47,22 +45,20 @@ type DynamicSharedInformerFactory interface {
 // TweakListOptionsFunc changes the options of list and watch requests. It is called for each request with the options of that request.
 type TweakListOptionsFunc = func(*metav1.ListOptions)
 
-// NewDynamicSharedInformerFactory returns a factory of informers on all
-// namespaces. It has no discovery; for a factory with discovery, see [NewForConfig].
+// NewDynamicSharedInformerFactory returns a factory of informers on all namespaces. It has no discovery; for a factory with discovery, see [NewForConfig].
 func NewDynamicSharedInformerFactory(client dynamic.Interface, defaultResync time.Duration) DynamicSharedInformerFactory {
 	return NewFilteredDynamicSharedInformerFactory(client, defaultResync, metav1.NamespaceAll, nil)
 }
 
-// NewFilteredDynamicSharedInformerFactory returns a factory of informers on one
-// namespace. If tweakListOptions is not nil, it is applied to each request.
+// NewFilteredDynamicSharedInformerFactory returns a factory of informers on one namespace. If tweakListOptions is not nil, it is applied to each request.
 func NewFilteredDynamicSharedInformerFactory(client dynamic.Interface, defaultResync time.Duration, namespace string, tweakListOptions TweakListOptionsFunc) DynamicSharedInformerFactory {
 	return newFactory(form.Clients{Own: client}, newOptions(
 		withExactResync(defaultResync), WithNamespace(namespace), WithTweakListOptions(tweakListOptions),
 	)).DropIn()
 }
 
-// NewFilteredDynamicInformer returns an informer that does not belong to a factory; the
-// caller runs it. If indexers is nil, it has no index, not even by namespace.
+// NewFilteredDynamicInformer returns an informer that does not belong to a factory; the caller runs it. If indexers is nil, it has no index, not even by
+// namespace.
 func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
 	o := newOptions(withExactResync(resyncPeriod), WithNamespace(namespace), WithTweakListOptions(tweakListOptions))
 	return standalone(source.Unstructured(client), o, gvr, indexers)

@@ -36,8 +36,7 @@ type entry struct {
 	metrics  *informermetrics.Relay // client-go's; nil: none
 	changed  *broadcast.Broadcaster // broadcast when the status may have changed
 
-	// pending counts the operations that must end before the entry has ended, besides the
-	// informer's run: the removal of handlers, and waits for its store.
+	// pending counts the operations that must end before the entry has ended, besides the informer's run: the removal of handlers, and waits for its store.
 	pending inflight.Counter
 
 	done chan struct{} // closes when the entry has ended
@@ -156,8 +155,17 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	return e
 }
 
-// run runs the entry. It does not run the informer before its type is served: until then the entry
-// has one goroutine instead of six goroutines and a cache.
+// pin makes the informer run until the factory ends.
+func (e *entry) pin() {
+	if e.pinned {
+		return
+	}
+	e.stopLinger()
+	e.pinned = true
+	e.changed.Broadcast()
+}
+
+// run runs the entry. It does not run the informer before its type is served: until then the entry has one goroutine instead of six goroutines and a cache.
 func (e *entry) run(ctx context.Context, discovered bool) {
 	e.state.Log(typestate.LogOrdinary, "Informer begins", "versions", e.versions)
 	defer e.state.Log(typestate.LogOrdinary, "Informer has ended")

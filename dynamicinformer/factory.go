@@ -198,10 +198,8 @@ func (f *Factory) pin(gvr schema.GroupVersionResource, as form.Form) (e *entry, 
 			e = made
 			f.putLocked(e)
 		}
-		if e != nil && !e.pinned {
-			e.stopLinger()
-			e.pinned = true
-			e.changed.Broadcast()
+		if e != nil {
+			e.pin()
 		}
 		f.mu.Unlock()
 		if e != nil {

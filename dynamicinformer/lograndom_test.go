@@ -69,7 +69,7 @@ func (l *logReader) follow() {
 func (l *logReader) line(text, namespace, reason string) {
 	l.Helper()
 	before := fmt.Sprintf("failing: %v, gone: %v, objects left out: %v", l.fails, l.gone, l.leftOut)
-	right := true
+	var right bool
 	switch text {
 	case "Failed to list or watch, retrying", "Waiting for the resource before listing it":
 		right = !slices.Contains(l.fails[namespace], reason)
@@ -91,8 +91,6 @@ func (l *logReader) line(text, namespace, reason string) {
 	case "No object is left out any more":
 		right = l.leftOut
 		l.leftOut = false
-	default:
-		right = false
 	}
 	if !right {
 		l.Errorf("%v: %q, namespace %q, reason %s, after %s", time.Now(), text, namespace, reason, before)

@@ -16,8 +16,8 @@ import (
 
 // meanwhile is a context that calls a function when a logger is read from it.
 type meanwhile struct {
-	context.Context
-	do func()
+	context.Context //nolint:containedctx // it is a context
+	do              func()
 }
 
 func (m meanwhile) Value(key any) any {

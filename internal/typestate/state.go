@@ -127,14 +127,14 @@ func (s *State) readLocked(from source.State) Snapshot {
 	return now
 }
 
-// change replaces the state as a whole by the result of edit, which it returns. Edit must not block.
-func (s *State) change(edit func(next *Snapshot)) (now Snapshot) {
+// change replaces the state as a whole by the result of edit, which must not block.
+func (s *State) change(edit func(next *Snapshot)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.changeLocked(edit)
+	s.changeLocked(edit)
 }
 
-// changeLocked is change for a caller that holds mu.
+// changeLocked is change for a caller that holds mu. It returns the state.
 func (s *State) changeLocked(edit func(next *Snapshot)) (now Snapshot) {
 	next := s.readLocked(s.source.State())
 	if next.At.Sub(next.unsettled) >= settleFor {
