@@ -155,16 +155,6 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	return e
 }
 
-// pin makes the informer run until the factory ends.
-func (e *entry) pin() {
-	if e.pinned {
-		return
-	}
-	e.stopLinger()
-	e.pinned = true
-	e.changed.Broadcast()
-}
-
 // run runs the entry. It does not run the informer before its type is served: until then the entry has one goroutine instead of six goroutines and a cache.
 func (e *entry) run(ctx context.Context, discovered bool) {
 	e.state.Log(typestate.LogOrdinary, "Informer begins", "versions", e.versions)

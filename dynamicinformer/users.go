@@ -49,6 +49,16 @@ func (u *users) remove(l *Lease) {
 	}
 }
 
+// pin makes the informer run until the factory ends.
+func (e *entry) pin() {
+	if e.pinned {
+		return
+	}
+	e.stopLinger()
+	e.pinned = true
+	e.changed.Broadcast()
+}
+
 // startLinger calls end after the linger.
 func (u *users) startLinger(end func(this *linger)) {
 	this := &linger{}
