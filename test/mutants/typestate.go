@@ -2,6 +2,9 @@ package main
 
 // ofTypestate has mutants of the state of a type.
 var ofTypestate = []table{
+	{"internal/typestate", "internal/typestate", []mutant{
+		{"a recovery before the line of its failure has no line", "State.LogError", drop("s.log.healed(s.fails)")},
+	}},
 	{"internal/typestate", "dynamicinformer", []mutant{
 		{"an ambiguous name is no failure", "State.answered", drop("next.Discovery = s.now.Discovery.failed(err, reason, next.At)")},
 		{"a list ends the ambiguity of a name", "State.Succeeded", replace("next.Serving == source.Served && !next.disputed", "next.Serving == source.Served")},
@@ -24,7 +27,6 @@ var ofTypestate = []table{
 		{"a recovery is not logged", "stateLog.healed", drop(`l.lineLocked(0, "Recovered", "reason", ended.reason, "after", time.Since(ended.since))`)},
 		{"the log has a line for each change of a type that changes often", "stateLog.admitLocked", never("l.lines == linesEachMinute")},
 		{"the deletion of a type is logged as a wait", "stateLog.vanishedLocked", replace("e.written = append(e.written, reason)", "_ = e")},
-		{"a recovery before the line of its failure has no line", "State.LogError", drop("s.log.healed(s.fails)")},
 		{"a type that can't be watched is not served", "Snapshot.state", replace("reason == status.ReasonVerbNotSupported", "false")},
 		{"a failure of one namespace is logged as one of all", "State.LogError", replace(`namespaceOf(err, "")`, `""`)},
 		{"a failure of all namespaces is logged as one of the last", "State.LogError", drop(`namespace = ""`)},
