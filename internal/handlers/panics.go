@@ -61,13 +61,17 @@ func (p *panics) describe(s *status.Handler) {
 
 // recovered recovers the panic of the call for e, and records it. It is deferred.
 func (h *handler) recovered(e event) {
-	value := recover()
-	if value == nil {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.panics.returned(e)
+	if value := recover(); value != nil {
+		h.panicked(e, value)
 		return
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.panics.returned(e)
+}
+
+// panicked records that the call for e has panicked with value. It is called before the stack of the call is gone.
+func (h *handler) panicked(e event, value any) {
 	key, text, stack := keyOf(e.obj), errtext.Text(fmt.Sprint(value)), debug.Stack()
 	h.mu.Lock()
 	h.panics.add(e, key, text)

@@ -4,7 +4,7 @@ package main
 var ofHandlers = []table{
 	{"internal/handlers", "dynamicinformer", []mutant{
 		{"a handler that removes itself waits for an informer that waits for it", "Set.removeFromInformer", drop("return nil")},
-		{"the text of a recovered panic has a response body", "handler.recovered", replace("errtext.Text(fmt.Sprint(value))", "errtext.Cut(fmt.Sprint(value))")},
+		{"the text of a recovered panic has a response body", "handler.panicked", replace("errtext.Text(fmt.Sprint(value))", "errtext.Cut(fmt.Sprint(value))")},
 		{"handlers outlive their lease", "Group.Close", drop("g.calls.Close()")},
 		{"handlers of a released informer that never ran are not removed", "Group.Has", replace(
 			"own.handler.group == g", "own.handler.group == g && !g.calls.Closed()")},
@@ -35,7 +35,7 @@ var ofHandlers = []table{
 		{"a deleted object stays failed", "panics.add", drop("delete(p.failed, key)")},
 		{"any number of failed objects is stored", "panics.add", always("len(p.failed) < maxFailed")},
 		{"an object that no longer fails is the last failed one", "panics.describe", never("!failing")},
-		{"a recovered panic is not logged", "handler.recovered", never("h.set.logPanic != nil")},
+		{"a recovered panic is not logged", "handler.panicked", never("h.set.logPanic != nil")},
 		{"the status does not have the time since which a handler is blocked", "handler.stats", drop("s.BehindSince = h.running")},
 		{"a registration has the wrapper's name", "namedChecker.Name", replace(
 			"strings.Replace(c.DoneChecker.Name(), nameOf(c.handler), c.handler.name, 1)", "strings.Clone(c.DoneChecker.Name())")},

@@ -254,12 +254,32 @@ func load(dir string) (files []file, err error) {
 func find(files []file, name string) (place, error) {
 	for _, f := range files {
 		for _, decl := range f.parsed.Decls {
-			if fn, is := decl.(*ast.FuncDecl); is && nameOf(fn) == name {
-				return newPlace(f, fn), nil
+			fn, is := decl.(*ast.FuncDecl)
+			if !is || nameOf(fn) != name {
+				continue
 			}
+			if recovers(fn) {
+				return place{}, fmt.Errorf("%s calls recover: in the function literal of a mutant, that returns nil", name)
+			}
+			return newPlace(f, fn), nil
 		}
 	}
 	return place{}, fmt.Errorf("no function %s", name)
+}
+
+// recovers reports whether f calls recover, not only in function literals.
+func recovers(f *ast.FuncDecl) (is bool) {
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.CallExpr:
+			of, named := n.Fun.(*ast.Ident)
+			is = is || named && of.Name == "recover"
+		}
+		return true
+	})
+	return is
 }
 
 // nameOf returns "Function" or "Type.Method".

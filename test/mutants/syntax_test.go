@@ -88,6 +88,22 @@ func TestChange_FailsIfItDoesNotFit(t *testing.T) {
 	}
 }
 
+// A call of recover in a function literal within the function is that of the literal, also in a mutant.
+func TestFind_RefusesFunctionsThatRecover(t *testing.T) {
+	files := []file{parse(t, `package p
+
+func deferred() { f(recover()) }
+
+func other() { defer func() { recover() }() }
+`)}
+	if _, err := find(files, "deferred"); err == nil || !strings.Contains(err.Error(), "recover") {
+		t.Errorf("error = %v", err)
+	}
+	if _, err := find(files, "other"); err != nil {
+		t.Error(err)
+	}
+}
+
 func mutate(t *testing.T, c change) (string, error) {
 	t.Helper()
 	p, edits, err := mutant{fn: "T.f", change: c}.edits([]file{parse(t, sample)})
