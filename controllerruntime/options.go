@@ -41,7 +41,7 @@ func newOptions(opts []Option) (o options) {
 // is served. Then reads wait for its first list, and handlers get its objects. So a controller can start before its CustomResourceDefinition
 // exists. Without the option, the first use of a kind that is not served is an error for which meta.IsNoMatchError is true, as in
 // controller-runtime; a kind that is deleted later is empty in both cases. In a cache with namespaces, an absent kind is taken for a
-// namespaced one.
+// namespaced one: if it is installed as a cluster-scoped one, a handler that was added before gets each event once for each namespace.
 func WithAllowAbsent() Option { return optionFunc(func(o *options) { o.allowAbsent = true }) }
 
 // WithFailFast makes Get, List and GetInformer return if the informer is not synced for a reason that lasts until a person removes the cause,

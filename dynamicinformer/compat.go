@@ -57,8 +57,7 @@ func NewFilteredDynamicSharedInformerFactory(client dynamic.Interface, defaultRe
 	)).DropIn()
 }
 
-// NewFilteredDynamicInformer returns an informer that does not belong to a factory; the caller runs it. If indexers is nil, it has no index, not even by
-// namespace.
+// NewFilteredDynamicInformer returns an informer without a factory; the caller runs it. If indexers is nil, it has no index, not even by namespace.
 func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
 	o := newOptions(withExactResync(resyncPeriod), WithNamespace(namespace), WithTweakListOptions(tweakListOptions))
 	return standalone(source.Unstructured(client), o, gvr, indexers)

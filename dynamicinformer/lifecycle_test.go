@@ -24,22 +24,23 @@ import (
 
 // lifecycle is one sequence of TestFactory_RandomLifecycles.
 type lifecycle struct {
-	t             *testing.T
-	seed          uint64
-	cluster       *fakecluster.Cluster
-	factory       *dynamicinformer.Factory
-	ctx           context.Context //nolint:containedctx // of Start: steps start the factory and end it
-	end           context.CancelFunc
-	quiet         atomic.Bool // handlers only record
-	begun         atomic.Bool // Start has been called
-	closing       atomic.Bool // Shutdown or the end of ctx has begun
-	closed        atomic.Bool // Shutdown has returned, or the context of Start has ended
-	down          atomic.Bool // Shutdown has returned nil
-	tasks         sync.WaitGroup
-	found         bool // discovery
-	byHand, early bool
-	member        *sharding.Member
-	servers       *fakecluster.LeaseServer
+	t       *testing.T
+	seed    uint64
+	cluster *fakecluster.Cluster
+	factory *dynamicinformer.Factory
+	ctx     context.Context //nolint:containedctx // of Start: steps start the factory and end it
+	end     context.CancelFunc
+	quiet   atomic.Bool // handlers only record
+	begun   atomic.Bool // Start has been called
+	closing atomic.Bool // Shutdown or the end of ctx has begun
+	closed  atomic.Bool // Shutdown has returned, or the context of Start has ended
+	down    atomic.Bool // Shutdown has returned nil
+	tasks   sync.WaitGroup
+	found   bool // the factory has discovery
+	byHand  bool // some informers are run by a program, which need not end with the factory
+	early   bool // the factory ends while other goroutines use it
+	member  *sharding.Member
+	servers *fakecluster.LeaseServer
 
 	mu     sync.Mutex
 	random *rand.Rand
@@ -66,19 +67,21 @@ type calls struct {
 	in       *lifecycle
 	of       *user
 	running  atomic.Int32
-	removed  atomic.Bool // since some time
+	removed  atomic.Bool // by a call that has returned; calls that had begun have reached the handler
 	over     atomic.Bool // Done of the lease has closed
 	handle   cache.ResourceEventHandlerRegistration
-	whole    bool
-	recovers bool
+	whole    bool // it has each object, unless it is removed
+	recovers bool // its panics are recovered
 }
 
+// n returns a random number below n.
 func (v *lifecycle) n(n int) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.random.IntN(n)
 }
 
+// pause lets a random time pass.
 func (v *lifecycle) pause() {
 	time.Sleep([]time.Duration{0, 0, time.Nanosecond, time.Millisecond, 30 * time.Millisecond, time.Second, 7 * time.Second}[v.n(7)])
 }
@@ -116,6 +119,7 @@ func (v *lifecycle) until(ctx context.Context, what string, f func()) {
 	}
 }
 
+// call checks that the handler may be called now. Then it does something that handlers may do.
 func (c *calls) call(event string, do func()) {
 	if c.running.Add(1) > 1 {
 		c.in.t.Errorf("seed %d: two calls of a handler at a time", c.in.seed)
@@ -135,6 +139,18 @@ func (c *calls) call(event string, do func()) {
 		return
 	}
 	switch c.in.n(14) {
+	case 0:
+		c.in.pause()
+	case 1:
+		c.in.release(c.of)
+	case 2:
+		c.in.remove(c, true)
+	case 3:
+		c.in.addHandler(c.of)
+	case 4:
+		c.in.acquire()
+	case 5:
+		c.in.act()
 	case 6:
 		if c.recovers {
 			panic("x")
@@ -151,18 +167,6 @@ func (c *calls) call(event string, do func()) {
 			})
 			c.in.closed.Store(true)
 		}
-	case 0:
-		c.in.pause()
-	case 1:
-		c.in.release(c.of)
-	case 2:
-		c.in.remove(c, true)
-	case 3:
-		c.in.addHandler(c.of)
-	case 4:
-		c.in.acquire()
-	case 5:
-		c.in.act()
 	}
 	if c.over.Load() {
 		c.in.t.Errorf("seed %d: Done during %s", c.in.seed, event)
@@ -197,23 +201,10 @@ func (p packedCalls) OnDelete(obj cache.DeletedObject[*packed.Object]) {
 
 var sameTransform cache.TransformFunc = func(obj any) (any, error) { return obj, nil }
 
+// options returns random options of a lease, and its name.
 func (v *lifecycle) options() (opts []dynamicinformer.LeaseOption, name string) {
 	for range v.n(4) {
 		switch v.n(20) {
-		case 16:
-			if v.member != nil {
-				opts = append(opts, dynamicinformer.WithShard(v.member))
-			}
-		case 17:
-			opts = append(opts, dynamicinformer.WithWatchErrorHandler(func(context.Context, *cache.Reflector, error) {
-				if !v.quiet.Load() {
-					v.act() //nolint:contextcheck // each step has a context of its own
-				}
-			}))
-		case 18:
-			opts = append(opts, dynamicinformer.WithGoType(&typedWidget{}))
-		case 19:
-			opts = append(opts, dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache))
 		case 0, 1:
 			opts = append(opts, dynamicinformer.WithLinger(time.Duration(v.n(20))*time.Second))
 		case 2:
@@ -241,6 +232,20 @@ func (v *lifecycle) options() (opts []dynamicinformer.LeaseOption, name string) 
 			opts = append(opts, dynamicinformer.WithIndexers(cache.Indexers{fmt.Sprint("i", v.n(3)): badIndex}))
 		case 14, 15:
 			opts = append(opts, dynamicinformer.WithAllowAbsent())
+		case 16:
+			if v.member != nil {
+				opts = append(opts, dynamicinformer.WithShard(v.member))
+			}
+		case 17:
+			opts = append(opts, dynamicinformer.WithWatchErrorHandler(func(context.Context, *cache.Reflector, error) {
+				if !v.quiet.Load() {
+					v.act() //nolint:contextcheck // each step has a context of its own
+				}
+			}))
+		case 18:
+			opts = append(opts, dynamicinformer.WithGoType(&typedWidget{}))
+		case 19:
+			opts = append(opts, dynamicinformer.WithRemovalPolicy(dynamicinformer.KeepCache))
 		}
 	}
 	return opts, name
@@ -250,6 +255,7 @@ func (v *lifecycle) gvr() schema.GroupVersionResource {
 	return []schema.GroupVersionResource{widgets, widgets, blocks, gadgets}[v.n(4)]
 }
 
+// acquire acquires a lease with random options; nil: that has failed for a reason that it may have.
 func (v *lifecycle) acquire() *user {
 	opts, name := v.options()
 	ctx, cancel := v.soon()
@@ -310,6 +316,7 @@ func (l *user) watchDone() {
 	}
 }
 
+// viewsEnded reports whether informers may have ended because a stop channel of DropIn has closed.
 func (v *lifecycle) viewsEnded() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -435,15 +442,6 @@ func (v *lifecycle) act() {
 	ctx, cancel := v.soon()
 	defer cancel()
 	switch v.n(13) {
-	case 12:
-		if v.byHand {
-			i := v.factory.ForResource(v.gvr()).Informer()
-			v.tasks.Go(func() {
-				ctx, cancel := v.soon()
-				defer cancel()
-				i.RunWithContext(ctx)
-			})
-		}
 	case 0:
 		v.until(ctx, "WaitForSync", func() { _ = l.WaitForSync(ctx) })
 	case 1:
@@ -481,6 +479,15 @@ func (v *lifecycle) act() {
 		v.follow(ctx)
 	case 11:
 		v.until(ctx, "WaitForCacheSync", func() { v.factory.DropIn().WaitForCacheSync(ctx.Done()) })
+	case 12:
+		if v.byHand {
+			i := v.factory.ForResource(v.gvr()).Informer()
+			v.tasks.Go(func() {
+				ctx, cancel := v.soon()
+				defer cancel()
+				i.RunWithContext(ctx)
+			})
+		}
 	}
 }
 

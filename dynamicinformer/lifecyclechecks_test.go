@@ -19,6 +19,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
+// follow calls Follow until ctx ends.
 func (v *lifecycle) follow(ctx context.Context) {
 	if !v.found {
 		return
@@ -200,7 +201,7 @@ func (v *lifecycle) rest() {
 				continue
 			}
 			if !v.viewsEnded() {
-				v.t.Errorf("seed %d: done", v.seed)
+				v.t.Errorf("seed %d: the informer of a lease has ended that was not released", v.seed)
 			}
 			s := l.Status()
 			dead[s.ID] = true

@@ -91,8 +91,8 @@ func (f *Factory) explain(gvr schema.GroupVersionResource, informers []status.In
 func (l *Lease) Status() status.Informer { return l.factory.status(l.entry) }
 
 // Watch returns an iterator over the statuses of the lease's informer: the present status, and then the new status after each change, also of its
-// leases. A change of its counts alone, such as by an event, is not one. A slow loop gets only the latest status. The iteration ends when ctx ends, when the loop is left or, after the last status, when the informer has
-// ended. The iterator may be used several times, and by several goroutines at the same time.
+// leases, but not after an event that changes only counts. A slow loop gets only the latest status. The iteration ends when ctx ends, when the loop
+// is left or, after the last status, when the informer has ended. The iterator may be used several times, and by several goroutines at the same time.
 func (l *Lease) Watch(ctx context.Context) iter.Seq[status.Informer] {
 	return func(yield func(status.Informer) bool) {
 		l.entry.await(ctx, func() (left bool) { return !yield(l.Status()) })

@@ -65,12 +65,12 @@ func boundedNamespaces(all []status.Namespace, b bounds) (some []status.Namespac
 	return some, more
 }
 
-// choose returns a new slice with at most so many items of all, in their order. Those for which first returns true come before others. It calls leave
-// for the items that it leaves out.
-func choose[T any](all []T, most int, first func(*T) bool, leave func(*T)) []T {
+// choose returns a new slice with at most so many items of all, in their order. It leaves out those that are not urgent first, and calls leave for
+// each that it leaves out.
+func choose[T any](all []T, most int, isUrgent func(*T) bool, leave func(*T)) []T {
 	urgent := 0
 	for n := range all {
-		if first(&all[n]) {
+		if isUrgent(&all[n]) {
 			urgent++
 		}
 	}
@@ -79,7 +79,7 @@ func choose[T any](all []T, most int, first func(*T) bool, leave func(*T)) []T {
 	some := make([]T, 0, min(len(all), most))
 	for n := range all {
 		left := &others
-		if first(&all[n]) {
+		if isUrgent(&all[n]) {
 			left = &urgent
 		}
 		if *left == 0 {

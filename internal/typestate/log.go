@@ -98,14 +98,16 @@ func (l *stateLog) retried(ctx context.Context, namespace string, reason status.
 	if namespace != "" && namespace != ofNames {
 		logger = logger.WithValues("namespace", namespace)
 	}
+	retries := logger.V(LogRetries)
+	logsRetries := retries.Enabled()
 	defer l.write()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e, isNew := l.episodeLocked(namespace, reason, err)
 	if !isNew {
-		l.queue = append(l.queue, func() {
-			logger.V(LogRetries).Info("Failed to list or watch, retrying", "reason", reason, "err", err)
-		})
+		if logsRetries {
+			l.queue = append(l.queue, func() { retries.Info("Failed to list or watch, retrying", "reason", reason, "err", err) })
+		}
 		return
 	}
 	// Not utilruntime.HandleError: it delays callers for all resources to limit the number of

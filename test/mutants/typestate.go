@@ -2,9 +2,6 @@ package main
 
 // ofTypestate has mutants of the state of a type.
 var ofTypestate = []table{
-	{"internal/typestate", "internal/typestate", []mutant{
-		{"a recovery before the line of its failure has no line", "State.LogError", drop("s.log.healed(s.fails)")},
-	}},
 	{"internal/typestate", "dynamicinformer", []mutant{
 		{"an ambiguous name is no failure", "State.answered", drop("next.Discovery = s.now.Discovery.failed(err, reason, next.At)")},
 		{"a list ends the ambiguity of a name", "State.Succeeded", replace("next.Serving == source.Served && !next.disputed", "next.Serving == source.Served")},
@@ -61,6 +58,7 @@ var ofTypestate = []table{
 		{"a list counts as a watch, too", "State.Succeeded", after("next.Traffic.Lists++", "next.Traffic.Watches++")},
 	}},
 	{"internal/typestate", "internal/typestate", []mutant{
+		{"a recovery before the line of its failure has no line", "State.LogError", drop("s.log.healed(s.fails)")},
 		{"discovery that can't tell what serves a type is not asked again", "Snapshot.settles", never("now.Before(decided) && (at.IsZero() || decided.Before(at))")},
 		{"discovery that can't tell what serves a type is asked again and again", "Snapshot.decide", replace("s.undecided.IsZero()", "true")},
 		{"discovery that can't tell what serves a type is not asked again after an absence", "Snapshot.decide", replace("s.Serving != source.Served", "false")},
