@@ -3,6 +3,7 @@ package controllerruntime
 import (
 	"context"
 	"errors"
+	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -320,6 +321,33 @@ func TestCache_AbsentKindThatIsServedSoonIsNotEmpty(t *testing.T) {
 
 func TestCache_AbsentKindIsNoFailure(t *testing.T) {
 	in(t, served{blockType}, cache.Options{}, []Option{WithAllowAbsent(), WithFailFast()}, func(w *world) {
+		if diff := cmp.Diff([]string{}, w.names()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// lateWatch is a lease on the informer of an absent kind that is served while WaitForSync returns, before a loop over Watch begins.
+type lateWatch struct{ lease }
+
+func (l lateWatch) WaitForSync(context.Context, ...dynamicinformer.WaitOption) error {
+	return &status.NotSyncedError{Reason: status.ReasonNotFound}
+}
+
+func (l lateWatch) Status() status.Informer {
+	return status.Informer{State: status.StateStarting, Reason: status.ReasonSyncing}
+}
+
+func (l lateWatch) Watch(ctx context.Context) iter.Seq[status.Informer] {
+	return func(func(status.Informer) bool) { <-ctx.Done() }
+}
+
+func TestCache_AbsentKindThatIsServedMeanwhileIsNoFailure(t *testing.T) {
+	in(t, served{blockType}, cache.Options{}, []Option{WithAllowAbsent(), WithFailFast()}, func(w *world) {
+		w.informer(&Widget{})
+		for _, i := range w.cache.informers {
+			i.lease = lateWatch{i.lease}
+		}
 		if diff := cmp.Diff([]string{}, w.names()); diff != "" {
 			t.Error(diff)
 		}

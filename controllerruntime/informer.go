@@ -286,10 +286,12 @@ func (i *informer) hasSynced() bool {
 // isAbsent reports whether an informer has no type to list. While it starts, the type is served: a NotFound is from a server that does not
 // know it yet.
 func isAbsent(now status.Informer) bool {
-	if now.State == status.StateStarting {
-		return false
-	}
-	switch now.Reason {
+	return now.State != status.StateStarting && hasNoType(now.Reason)
+}
+
+// hasNoType reports whether an informer that is not starting has no type to list.
+func hasNoType(reason status.Reason) bool {
+	switch reason {
 	case status.ReasonNotFound, status.ReasonVersionNotServed, status.ReasonNotEstablished, status.ReasonNamesNotAccepted:
 		return true
 	}
@@ -382,7 +384,9 @@ func (i *informer) settled(ctx context.Context) error {
 		}
 	})
 	err := i.lease.WaitForSync(ctx, dynamicinformer.WithFailFast())
-	if absent.Load() || i.hasSynced() {
+	failed, is := errors.AsType[*status.NotSyncedError](err)
+	wasAbsent := is && i.cache.options.allowAbsent && ctx.Err() == nil && hasNoType(failed.Reason) // it may be served by now
+	if wasAbsent || absent.Load() || i.hasSynced() {
 		return nil
 	}
 	return err

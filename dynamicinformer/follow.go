@@ -27,9 +27,8 @@ var ErrNoDiscovery = errors.New("dynamicinformer: the factory has no discovery: 
 // Calls for different types are concurrent. A call that takes long, or never returns, delays only its own type and the return of Follow.
 // The next call is then for the present state of the type. Callbacks may call any method of the factory, but must not wait for Follow.
 type FollowFuncs struct {
-	// Started is called with a lease on a type that is served. The program can add handlers to the lease, in the call or later: they get an
-	// addition for each object that is already listed. Follow releases the lease. If the program has released it before, Follow still waits
-	// for the end of the type.
+	// Started is called with a lease on a type that is served. The program can add handlers to the lease, in the call or later: they get an addition for each
+	// object that is already listed. Follow releases the lease. If the program has released it before, Follow still waits for the end of the type.
 	Started func(l *Lease)
 	// Stopped is called after the lease of the type has been released. Res is the last known state of the type, and evidence the evidence
 	// that it is gone. The evidence has no kind if the type is still served: it is no longer selected, or Follow ends. As after any
@@ -92,25 +91,22 @@ func WithLeaseOptions(opts ...LeaseOption) FollowOption {
 	return followOptionFunc(func(o *followOptions) { o.lease = append(o.lease, opts...) })
 }
 
-// Follow holds a lease on each type that s selects and that can be listed and watched, or only listed if the leases have [WithPolling],
-// while the type is served and selected, and calls Started and Stopped. When ctx ends it returns nil. When the factory is shut down it
-// returns [ErrShutDown]. In both cases, it first releases all its leases and waits for its callbacks. If the factory has not been started,
-// Follow waits for Start. Calls of Follow are independent of each other. Leases share informers with other leases of the same version
-// policy. ForResource has another version policy: WithLeaseOptions(WithVersionPolicy(discovery.Exact())) shares its informers. If other
-// leases on a type have other options, the type gets a separate informer. Follow ignores the version policy of s: it follows a type once,
-// in the version of the leases' policy.
+// Follow holds a lease on each type that s selects and that can be listed and watched, or only listed if the leases have [WithPolling], while the type is
+// served and selected, and calls Started and Stopped. When ctx ends it returns nil. When the factory is shut down it returns [ErrShutDown]. In both cases, it
+// first releases all its leases and waits for its callbacks. If the factory has not been started, Follow waits for Start. Calls of Follow are independent of
+// each other. Leases share informers with other leases of the same version policy. ForResource has another version policy:
+// WithLeaseOptions(WithVersionPolicy(discovery.Exact())) shares its informers. If other leases on a type have other options, the type gets a separate informer.
+// Follow ignores the version policy of s: it follows a type once, in the version of the leases' policy.
 //
-// A type is stopped if there is evidence that it is gone, if its CustomResourceDefinition serves no version of it, or if it is no longer
-// selected, because its verbs, its categories or the labels of its CRD have changed. A failed list, failed discovery, or a change of the
-// served version do not stop a type; [Factory.Status] reports them. If discovery can't decide whether a type is selected, for example
-// because a name of s means several types, Follow changes nothing, and asks again every 2 s: [Factory.Follows] has the type and the reason.
-// See [discovery.Resolver.Selects].
+// A type is stopped if there is evidence that it is gone, if its CustomResourceDefinition serves no version of it, or if it is no longer selected, because its
+// verbs, its categories or the labels of its CRD have changed. A failed list, failed discovery, or a change of the served version do not stop a type;
+// [Factory.Status] reports them. If discovery can't decide whether a type is selected, for example because a name of s means several types, Follow changes
+// nothing, and asks again every 2 s: [Factory.Follows] has the type and the reason. See [discovery.Resolver.Selects].
 //
-// When the CRD has been deleted, Follow releases the lease after its handlers have got the deletion of each object. It does not wait for
-// that if the cache is kept, or if a handler has been in one call for 10 s. If the type has been created again meanwhile, handlers may get
-// additions of the new type before the release; handlers of the next lease get all of them. A CRD that was created again is another type:
-// Follow stops the old type and starts the new one. A type that is removed and created repeatedly is started less often, down to once in 5
-// s, until it has been served for 10 s.
+// When the CRD has been deleted, Follow releases the lease after its handlers have got the deletion of each object. It does not wait for that if the cache is
+// kept, or if a handler has been in one call for 10 s. If the type has been created again meanwhile, handlers may get additions of the new type before the
+// release; handlers of the next lease get all of them. A CRD that was created again is another type: Follow stops the old type and starts the new one. A type
+// that is removed and created repeatedly is started less often, down to once in 5 s, until it has been served for 10 s.
 //
 // Errors are [*discovery.SelectorError], [*OptionError] of the leases, [ErrNoDiscovery] and [ErrShutDown].
 func (f *Factory) Follow(ctx context.Context, s discovery.Selector, funcs FollowFuncs, opts ...FollowOption) error {

@@ -109,11 +109,11 @@ func (l *Lease) AtLeast(ctx context.Context, resourceVersion string) error {
 	if err := checkContext(ctx); err != nil {
 		return &status.VersionError{GVR: l.entry.gvr, Want: resourceVersion, Err: err}
 	}
-	have, err := l.entry.informer.AwaitVersion(ctx, resourceVersion, func() bool { return l.factory.notSynced(l.entry) == nil })
+	have, err := l.entry.informer.AwaitVersion(ctx, resourceVersion, l.entry.state.Synced)
 	if err == nil {
 		return nil
 	}
-	if reason := l.factory.notSynced(l.entry); reason != nil && !errors.Is(err, status.ErrVersionInvalid) {
+	if reason, _ := l.factory.notSynced(l.entry); reason != nil && !errors.Is(err, status.ErrVersionInvalid) {
 		err = fmt.Errorf("%w: %w", err, reason)
 	}
 	return &status.VersionError{GVR: l.entry.gvr, Want: resourceVersion, Have: have, Err: err}

@@ -102,7 +102,7 @@ func waitRefused(t *testing.T, l *dynamicinformer.Lease) *budget.OverError {
 	err := l.WaitForSync(ctx, dynamicinformer.WithFailFast())
 	notSynced, is := errors.AsType[*status.NotSyncedError](err)
 	over, refused := errors.AsType[*budget.OverError](err)
-	if !is || !refused || notSynced.Reason != status.ReasonOverBudget {
+	if !is || !refused || ctx.Err() != nil || notSynced.Reason != status.ReasonOverBudget {
 		t.Fatalf("not refused: %v", err)
 	}
 	return over
@@ -167,7 +167,7 @@ func TestMemoryBudget_RefusesATypeUntilThereIsRoom(t *testing.T) {
 				if used := first.Status().CacheBytes; over.Limit != limit || over.Used != used || over.Needs < used*6/10 || over.Needs > used*11/10 {
 					t.Errorf("refused with %+v, the first cache has %d bytes", over, used)
 				}
-				err := second.WaitForSync(t.Context(), dynamicinformer.WithFailFast())
+				err := second.WaitForSync(briefly(t), dynamicinformer.WithFailFast())
 				for _, text := range []string{"the cache would take about ", " of the memory budget of ", "are in use (OverBudget for ", "; raise WithMemoryBudget, release leases"} {
 					if !strings.Contains(err.Error(), text) {
 						t.Errorf("error %q has no %q", err, text)

@@ -14,10 +14,9 @@ import (
 // as [discovery.Resolver.Resolve] takes it. Without a version, the informer reads the preferred one, also if that changes. With
 // [WithAllowAbsent], the resource may be unknown: the informer waits until the name has a meaning.
 //
-// The informer follows the name. It keeps its type until the type is gone, or the name means another one. If it means another one, that is
-// another generation: the objects of the previous type are deleted from the cache, although they may exist on the server. If it means several
-// types, or none while its type is still served, the cache stays up to date, and the state is Degraded, with [status.ReasonAmbiguous] or another
-// reason. [Lease.Resource] is the present type.
+// The informer follows the name. It keeps its type until the type is gone, or the name means another one. If it means another one, that is another generation:
+// the objects of the previous type are deleted from the cache, although they may exist on the server. If it means several types, or none while its type is
+// still served, the cache stays up to date, and the state is Degraded, with [status.ReasonAmbiguous] or another reason. [Lease.Resource] is the present type.
 //
 // Leases with equal ref share an informer. It is not shared with leases on the GVR, whose type can't change. A
 // lister's errors and client-go's metrics have the parts of the name.

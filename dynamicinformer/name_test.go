@@ -157,7 +157,7 @@ func TestAcquireGVK_WaitsForTheKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = l.WaitForSync(t.Context(), dynamicinformer.WithFailFast())
+		err = l.WaitForSync(briefly(t), dynamicinformer.WithFailFast())
 		if reason, is := errors.AsType[*status.NotSyncedError](err); !is || reason.Reason != status.ReasonNotFound || reason.GVR.Resource != "Vessel" {
 			t.Errorf("before the kind is there: %v", err)
 		}
@@ -196,7 +196,7 @@ func TestAcquireRef_AmbiguousFromTheBeginning(t *testing.T) {
 		}
 		cluster.mu.Unlock()
 		checkName(t, "two meanings", l, events, status.StateUnknown, status.ReasonAmbiguous, "vessel")
-		err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast())
+		err := l.WaitForSync(briefly(t), dynamicinformer.WithFailFast())
 		if !meta.IsAmbiguousError(err) {
 			t.Errorf("two meanings: %v", err)
 		}

@@ -16,8 +16,7 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// Status returns the status of each informer, sorted by group, version and resource. It sends no
-// request, and does not wait for an informer that is busy.
+// Status returns the status of each informer, sorted by group, version and resource. It sends no request, and does not wait for an informer that is busy.
 func (f *Factory) Status() []status.Informer {
 	entries := f.all()
 	all := make([]status.Informer, len(entries))
@@ -106,9 +105,8 @@ func (l *Lease) Watch(ctx context.Context) iter.Seq[status.Informer] {
 // Mount it at a path that ends with a slash, such as /informers/: then /informers/pods.v1 is one resource, and other paths are not found. It
 // works at any path of an http.ServeMux, and behind http.StripPrefix. Other routers should also mount it at a path that ends with a slash.
 //
-// The page is read-only, shows no objects and sends no request. No goroutine outlives the requests that wait for its response. It also works
-// before Start and after Shutdown. Requests within half a second share one call of Status. A slow client does not delay other clients or the
-// factory.
+// The page is read-only, shows no objects and sends no request. No goroutine outlives the requests that wait for its response. It also works before Start and
+// after Shutdown. Requests within half a second share one call of Status. A slow client does not delay other clients or the factory.
 //
 // The page has no access control. It shows names of types, namespaces, leases and Go types, counts, times, and errors of servers.
 func (f *Factory) Handler() http.Handler { return statuspage.NewHandler(page{f}) }

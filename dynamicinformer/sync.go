@@ -20,9 +20,8 @@ import (
 // If there is evidence that its type is gone, an informer is not synced until the type is served and listed again, although its HasSynced
 // stays true. A synced informer whose requests fail later stays synced: [Factory.Status] reports the failure.
 //
-// If a type can't be listed, WaitForSync waits until ctx ends, and the error has the reason. With [WithFailFast], it returns earlier if the
-// reason lasts. If a named resource has no informer, it returns an error at once. It does not wait for an informer that ended before it had
-// synced. It does not start informers.
+// If a type can't be listed, WaitForSync waits until ctx ends, and the error has the reason. With [WithFailFast], it returns earlier if the reason lasts. If a
+// named resource has no informer, it returns an error at once. It does not wait for an informer that ended before it had synced. It does not start informers.
 func (f *Factory) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 	o := newWaitOptions(opts)
 	waiting, unknown := f.entriesOf(o.of)
@@ -52,8 +51,7 @@ func (f *Factory) entriesOf(gvrs []schema.GroupVersionResource) (entries []*entr
 	return entries, unknown
 }
 
-// WaitOption configures one call of WaitForSync. Every combination is valid. If an option is given twice, the last one counts. A nil
-// WaitOption has no effect.
+// WaitOption configures one call of WaitForSync. Every combination is valid. If an option is given twice, the last one counts. A nil WaitOption has no effect.
 type WaitOption interface{ applyToWait(*waitOptions) }
 
 type waitOptionFunc func(*waitOptions)
@@ -111,8 +109,7 @@ func (f *Factory) waitFor(ctx context.Context, entries []*entry, o *waitOptions)
 	var all sync.WaitGroup
 	for i, e := range entries {
 		all.Go(func() {
-			f.wait(waiting, e, o)
-			if err := f.notSynced(e); err != nil {
+			if err := f.wait(waiting, e, o); err != nil {
 				errs[i] = err
 				if o.failFast {
 					stop()
@@ -124,16 +121,21 @@ func (f *Factory) waitFor(ctx context.Context, entries []*entry, o *waitOptions)
 	return errors.Join(errs...)
 }
 
-// wait waits until e has synced or has ended, until ctx ends or, with fail-fast, for a lasting reason.
-func (f *Factory) wait(ctx context.Context, e *entry, o *waitOptions) {
-	for again := true; again; again = again && !e.state.Synced() { // the type may be replaced meanwhile
+// wait waits until e has synced or has ended, until ctx ends or, with fail-fast, for a lasting reason. It returns the reason why e has not synced.
+func (f *Factory) wait(ctx context.Context, e *entry, o *waitOptions) (reason *status.NotSyncedError) {
+	for lasting := false; ; {
 		e.await(ctx, func() bool {
-			now := e.state.Snapshot()
-			again = now.Synced()
-			return again || o.failFast && (f.notRunning(e).Lasting() || now.Lasting())
+			reason, lasting = f.notSynced(e)
+			return reason == nil || o.failFast && lasting
 		})
-		if again {
-			e.awaitWatch(ctx)
+		if ctx.Err() != nil { // the reason may be an old one
+			reason, _ = f.notSynced(e)
+		}
+		if reason != nil {
+			return reason
+		}
+		if e.awaitWatch(ctx); e.state.Synced() { // the type may be replaced meanwhile
+			return nil
 		}
 	}
 }
@@ -184,8 +186,7 @@ func (e *entry) awaitStore() {
 	e.informer.AwaitStore(now.AwaitsStore(), &e.pending, e.state.Stored)
 }
 
-// firstList returns a channel that closes with the first list. It is nil if the informer has listed: a closed channel would end every later
-// wait.
+// firstList returns a channel that closes with the first list. It is nil if the informer has listed: a closed channel would end every later wait.
 func (e *entry) firstList() <-chan struct{} {
 	if e.hasSynced() {
 		return nil
@@ -193,17 +194,17 @@ func (e *entry) firstList() <-chan struct{} {
 	return e.informer.Listed()
 }
 
-// notSynced returns an error with the reason why e has not synced, or nil if it has.
-func (f *Factory) notSynced(e *entry) *status.NotSyncedError {
+// notSynced returns an error with the reason why e has not synced, and whether that lasts; or nil if it has.
+func (f *Factory) notSynced(e *entry) (err *status.NotSyncedError, lasting bool) {
 	now := e.state.Snapshot()
 	if now.Synced() {
-		return nil
+		return nil, false
 	}
-	err := now.NotSynced()
+	why, lasting := now.NotSynced(), now.Lasting()
 	if reason := f.notRunning(e); reason != "" {
-		err.Reason = reason
+		why.Reason, lasting = reason, lasting || reason.Lasting()
 	}
-	return &err
+	return &why, lasting
 }
 
 // waitForStarted waits for the started informers and returns which have synced.

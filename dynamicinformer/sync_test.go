@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -87,6 +88,9 @@ func TestWaitForSync_ReturnsTheReason(t *testing.T) {
 				err := waitFor(ctx, f, 5*time.Second)
 				if got := reasonOf(t, err); got != tc.want {
 					t.Errorf("reason = %s, want %s", got, tc.want)
+				}
+				if at := notSynced(t, err).At; !at.Equal(time.Now()) {
+					t.Errorf("the error is of %v ago", time.Since(at))
 				}
 				if !tc.holds(err) {
 					t.Errorf("the error does not unwrap to the server's: %v", err)
@@ -492,9 +496,41 @@ func TestWaitForSync_TypeThatIsReplacedDuringTheFirstWatch(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 		cluster.undefine("ships")
 		time.Sleep(10 * time.Second)
+		if len(done) > 0 {
+			t.Error("the wait has ended without the type")
+		}
 		cluster.define("ships")
 		if err := <-done; err != nil || ctx.Err() != nil {
 			t.Errorf("%v, %v", err, ctx.Err())
+		}
+		shutdown(t, f)
+	})
+}
+
+// The reason is the one that ended the wait, also if the type is served while WaitForSync returns.
+func TestWaitForSync_FailFastReturnsOnlyLastingReasons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newCRDCluster()
+		f := cluster.factory(t)
+		f.Start(t.Context())
+		l := acquire(t, f, kindOf("ships"), dynamicinformer.WithAllowAbsent())
+		for range 200 {
+			time.Sleep(time.Minute)
+			var waiting sync.WaitGroup
+			for n := range 200 {
+				waiting.Go(func() {
+					for range n {
+						runtime.Gosched()
+					}
+					if err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast()); err != nil && !reasonOf(t, err).Lasting() {
+						t.Error(err)
+					}
+				})
+			}
+			cluster.define("ships")
+			waiting.Wait()
+			time.Sleep(time.Minute)
+			cluster.undefine("ships")
 		}
 		shutdown(t, f)
 	})

@@ -54,7 +54,7 @@ var ofChurn = []table{
 		{"churn: the last release does not end the informer", "entry.retireLocked", drop("e.cancel()")},
 		{"churn: an informer with a label selector gets all objects", "settings.tweakAll", replace("o.LabelSelector, o.FieldSelector = labels, fields", "o.LabelSelector, o.FieldSelector = labels[len(labels):], fields")},
 		{"churn: a wait returns before the first list", "Factory.waitFor", before("errs := make([]error, len(entries))", "if !o.failFast { return nil }")},
-		{"churn: a wait does not wait", "Factory.waitFor", drop("f.wait(waiting, e, o)")},
+		{"churn: a wait does not wait", "Factory.waitFor", replace("f.wait(waiting, e, o)", "func() *status.NotSyncedError { _ = waiting; err, _ := f.notSynced(e); return err }()")},
 	}},
 	{"internal/informer", ofModel, []mutant{
 		{"churn: AtLeast waits in a set of namespaces", "versionWait.look", replace("w.source.ListsEach()", "false")},
