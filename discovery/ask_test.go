@@ -519,13 +519,13 @@ func TestResolver_RequestsForUnknownNamesAreLimited(t *testing.T) {
 
 func TestResolver_UnknownNamesShareADelayedRequest(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
-	r := run(t, s, never(), discovery.WithUnknownRate(2, 1))
+	r := run(t, s, never(), discovery.WithUnknownRate(1, 1))
 	if _, err := r.Resolve(t.Context(), "unicorns"); !errors.Is(err, discovery.ErrNotServed) {
 		t.Fatal(err)
 	}
 	s.paths()
 	var wg sync.WaitGroup
-	for i := range 200 { // they have half a second to come
+	for i := range 200 { // they have a second to come
 		wg.Go(func() {
 			if _, err := r.Resolve(t.Context(), fmt.Sprint("unicorns", i)); !errors.Is(err, discovery.ErrNotServed) {
 				t.Errorf("error = %v", err)
