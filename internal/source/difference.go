@@ -182,6 +182,9 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 
 // unlisted is called when the list of relist has failed, and reports whether to continue.
 func (s *resumableWatch) unlisted(ctx context.Context, t Type, err error) bool {
+	if !s.vacate(ctx, t) {
+		return false
+	}
 	if s.listNext {
 		s.putOff(&s.pace, err)
 		return ctx.Err() == nil

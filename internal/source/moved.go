@@ -1,6 +1,8 @@
 package source
 
 import (
+	"context"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -66,4 +68,22 @@ func (s *resumableWatch) leftBy(content listed, t Type) map[string]bool {
 		}
 	}
 	return left
+}
+
+// vacate deletes the objects of namespaces that have left the set, after a list of t that has failed in all others. It reports false if
+// the watch of the reflector ends. Objects of a type that was replaced wait for a list.
+func (s *resumableWatch) vacate(ctx context.Context, t Type) bool {
+	set := s.set(t)
+	if set == nil || s.replaced(t) {
+		return true
+	}
+	names, _ := set.Current()
+	wanted := keySet(names)
+	for _, name := range s.known.namespaces() {
+		if !wanted[name] && !s.passPart(ctx, &part{namespace: name, removed: true, gone: set.isGone(name), passed: make(chan error, 1)}) {
+			return false
+		}
+	}
+	forgetGone(set, wanted)
+	return true
 }

@@ -79,6 +79,39 @@ func TestNamespaces_OneFailsInSeveralPolls(t *testing.T) {
 	})
 }
 
+// A list that fails in each namespace of the set does not keep the objects of those that have left it.
+func TestNamespaces_OneIsRemovedWhileAllOthersFailInPolls(t *testing.T) {
+	for name, remove := range map[string]func(set *source.Namespaces){
+		"moved": func(set *source.Namespaces) { set.Set("n") },
+		"gone":  func(set *source.Namespaces) { set.Follow(map[string]bool{"n": false}, "m") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTestSet(t, func(cfg *source.Config) { cfg.Polling, cfg.MarkMoved = time.Minute, true }, func(cluster *fakecluster.Cluster) {
+					cluster.Intercept(failing("watch", apierrors.NewMethodNotSupported(widgets.GroupResource(), "watch"), 0))
+				}, "m", "n")
+				events := s.noteEvents()
+				time.Sleep(2 * time.Minute)
+				refuse(s.cluster, errForbidden)
+				remove(s.set)
+				time.Sleep(3 * time.Minute)
+				want := map[string][]string{"moved": {"move a", "move b"}, "gone": {"delete a", "delete b"}}[name]
+				if diff := cmp.Diff(want, *events); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+				s.checkKeys("without m", "n/a", "n/b")
+				if gone := s.set.Gone(); gone != 0 {
+					t.Errorf("the set still knows %d namespaces whose objects it has deleted", gone)
+				}
+				refuse(s.cluster, nil)
+				s.removeInN("b")
+				time.Sleep(3 * time.Minute)
+				s.checkKeys("after a list", "n/a")
+			})
+		})
+	}
+}
+
 // replaceType replaces the CRD by another one with an object of that color in m and n. The source has no evidence that the first one was gone.
 func (s *testSet) replaceType(color string) {
 	s.cluster.Serve(widgetType)

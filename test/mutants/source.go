@@ -421,6 +421,7 @@ var ofSource = []table{
 		{"a set forgets what its last requests have shown", "merged.begin", drop("c.save()")},
 		{"a watch goes on from the version of an event that was dropped", "child.pass", replace("c.suspicion, c.listed = against, false", "c.suspicion = against")},
 		{"a list of a set forgets what its watch has found", "resumableWatch.compareVersions", replace("s.known.suspicionFor(content)", "s.known.suspicionFor(&listed{})")},
+		{"a list that fails keeps the objects of a namespace that has left the set", "resumableWatch.unlisted", replace("!s.vacate(ctx, t)", "false")},
 		{"a namespace that comes back has the pause of before", "merged.remove", drop("m.known.retainChildren(wanted)")},
 		{"a restore is found again after a list of all namespaces", "known.locate", replace("state.afterList()", "state")},
 		{"a namespace of another type has the pauses of the former one", "merged.begin", drop("c.pace.forGeneration(m.of.Generation)")},
