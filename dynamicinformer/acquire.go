@@ -62,7 +62,9 @@ func (f *Factory) acquire(ctx context.Context, k key, opts []LeaseOption) (*Leas
 		}
 	}
 	l.view = &informer.View{SharedIndexInformer: l.entry.informer, Resource: discovery.RefOf(l.entry.gvr), Add: l.AddEventHandlerWithOptions, Remove: l.RemoveEventHandler}
-	if err = optionError(form.Fits(k.form, l.Resource())); err == nil { // others may have acquired it before its type was known
+	if err = optionError(form.Fits(k.form, l.Resource())); err != nil { // others may have acquired it before its type was known
+		err = fmt.Errorf("dynamicinformer: acquire: %w", err)
+	} else {
 		err = f.index(l.entry, o.indexers)
 	}
 	if err != nil {

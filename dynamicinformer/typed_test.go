@@ -480,7 +480,8 @@ func TestAcquireTyped_AbsentTypeOfAnotherKind(t *testing.T) {
 			t.Errorf("status: %s, %d objects", now, now.Objects)
 		}
 		for _, opts := range [][]dynamicinformer.LeaseOption{nil, {absent}} {
-			if _, err := dynamicinformer.AcquireTyped[*corev1.Pod](t.Context(), f, widgets, opts...); !errors.Is(err, dynamicinformer.ErrInvalidOption) {
+			_, err := dynamicinformer.AcquireTyped[*corev1.Pod](t.Context(), f, widgets, opts...)
+			if !errors.Is(err, dynamicinformer.ErrInvalidOption) || err.Error() != "dynamicinformer: acquire: AcquireTyped: widgets.v1.example.com: "+text {
 				t.Errorf("a second lease: %v", err)
 			}
 		}
