@@ -169,6 +169,9 @@ func (o *objectOrMetadata) ForResource(gvr schema.GroupVersionResource) (informe
 }
 
 func (o *objectOrMetadata) Start(stopCh <-chan struct{}) {
+	if o.shared == nil || o.factory == nil {
+		return // ForResource has returned the error
+	}
 	o.shared.Start(stopCh)
 	o.factory.DropIn().Start(stopCh)
 }

@@ -276,6 +276,7 @@ func TestAcquireTyped_ANilFactoryIsAnError(t *testing.T) {
 		if _, err := view.ForResource(widgets); err == nil || !strings.Contains(err.Error(), "is nil") {
 			t.Errorf("ObjectOrMetadata, %s: %v", name, err)
 		}
+		view.Start(t.Context().Done()) // does not panic
 	}
 }
 

@@ -32,6 +32,7 @@ var ofDynamicinformer = []table{
 		{"a nil context is accepted", "checkContext", never("ctx == nil")},
 		{"AcquireTyped accepts a nil factory", "AcquireTyped", never("f == nil")},
 		{"ObjectOrMetadata accepts nil factories", "objectOrMetadata.ForResource", never("o.shared == nil || o.factory == nil")},
+		{"ObjectOrMetadata starts nil factories", "objectOrMetadata.Start", never("o.shared == nil || o.factory == nil")},
 		{"a nil index function is accepted", "settings.check", replace("informer.CheckIndexers(s.indexers)", "informer.CheckIndexers(nil)")},
 		{"Follow accepts invalid options of leases", "Factory.Follow", replace("f.leaseOptions(o.lease)", "f.leaseOptions(nil)")},
 		{"AtLeast of a released lease waits", "Lease.AtLeast", never("l.released.Load()")},
