@@ -3,12 +3,17 @@ package informer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
@@ -103,4 +108,73 @@ func TestWholeNamespace_IsIncompleteIfItWasBeforeTheRead(t *testing.T) {
 	if err := i.Incomplete("n"); err != nil {
 		t.Errorf("after the read: %v", err)
 	}
+}
+
+// renaming is an indexer whose object has another name after each read.
+type renaming struct {
+	cache.Indexer
+	t     *testing.T
+	names int
+}
+
+func (r *renaming) rename() {
+	r.names++
+	for _, err := range []error{r.Add(widget(fmt.Sprint(r.names), "red")), r.Delete(widget(fmt.Sprint(r.names-1), "red"))} {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+func (r *renaming) IndexKeys(index, value string) ([]string, error) {
+	defer r.rename()
+	return r.Indexer.IndexKeys(index, value)
+}
+
+func (r *renaming) ByIndex(index, value string) ([]any, error) {
+	defer r.rename()
+	return r.Indexer.ByIndex(index, value)
+}
+
+func (r *renaming) Index(index string, obj any) ([]any, error) {
+	defer r.rename()
+	return r.Indexer.Index(index, obj)
+}
+
+func (r *renaming) GetByKey(key string) (any, bool, error) {
+	defer r.rename()
+	return r.Indexer.GetByKey(key)
+}
+
+// A list of a namespace and Index read one state of the cache, as client-go's do.
+func TestReadIndexer_IndexReadsOneState(t *testing.T) {
+	color := func(obj any) ([]string, error) {
+		return []string{obj.(*unstructured.Unstructured).Object["spec"].(map[string]any)["color"].(string), "any"}, nil
+	}
+	i := New(Config{Source: source.Config{}, Unindexed: &failures{}, Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, "color": color}})
+	users := i.GetIndexer().(*readIndexer)
+	if err := users.Add(widget("0", "red")); err != nil {
+		t.Fatal(err)
+	}
+	users.Indexer = &renaming{Indexer: users.Indexer, t: t}
+	list := 0
+	if err := cache.ListAllByNamespace(users, "ns", labels.Everything(), func(any) { list++ }); err != nil || list != 1 {
+		t.Errorf("a list of the namespace has %d objects, want 1, error %v", list, err)
+	}
+	for name, arg := range map[string]any{cache.NamespaceIndex: &metav1.ObjectMeta{Namespace: "ns"}, "color": widget("", "red")} {
+		if found, err := users.Index(name, arg); err != nil || len(found) != 1 {
+			t.Errorf("Index of %q returns %d objects, want 1, error %v", name, len(found), err)
+		}
+	}
+	if found, err := users.Index(cache.NamespaceIndex, &metav1.ObjectMeta{Namespace: "none"}); err != nil || found == nil || len(found) != 0 {
+		t.Errorf("%v, error %v, want an empty slice as client-go's", found, err)
+	}
+}
+
+// failures has the keys of the objects for which an index function has failed.
+type failures struct{ keys []string }
+
+func (f *failures) HasUnindexed() bool { return false }
+func (f *failures) Unindexed(key string, _ types.UID, _ string, _ error) {
+	f.keys = append(f.keys, key)
 }

@@ -258,7 +258,7 @@ func CheckIndexers(indexers cache.Indexers) error {
 func (i *Informer) guard(indexers cache.Indexers) cache.Indexers {
 	guarded := make(cache.Indexers, len(indexers))
 	for name, function := range indexers {
-		guarded[name] = i.guardIndex(name, function)
+		guarded[name] = orValues(i.guardIndex(name, function))
 	}
 	return guarded
 }
@@ -312,6 +312,19 @@ func callIndex(function cache.IndexFunc, obj any) (values []string, err error) {
 	return function(obj)
 }
 
+// indexValues is the argument of client-go's Index: the values of the original index function for the argument of a user.
+type indexValues []string
+
+// orValues returns function, which also accepts indexValues.
+func orValues(function cache.IndexFunc) cache.IndexFunc {
+	return func(obj any) ([]string, error) {
+		if values, are := obj.(indexValues); are {
+			return values, nil
+		}
+		return function(obj)
+	}
+}
+
 // readIndexer is an informer's indexer for its users. The argument of Index is not an object of the
 // cache, so Index calls the original index function and does not report its error in the status.
 type readIndexer struct {
@@ -340,22 +353,7 @@ func (r *readIndexer) Index(indexName string, obj any) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []any
-	seen := map[string]bool{}
-	for _, value := range values {
-		keys, err := r.IndexKeys(indexName, value)
-		if err != nil {
-			return nil, err
-		}
-		for _, key := range keys {
-			item, there, err := r.GetByKey(key)
-			if err == nil && there && !seen[key] {
-				seen[key] = true
-				found = append(found, item)
-			}
-		}
-	}
-	return found, nil
+	return r.Indexer.Index(indexName, indexValues(values)) // one state of the cache, as in client-go
 }
 
 // GetIndexers implements cache.Indexer.

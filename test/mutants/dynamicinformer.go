@@ -218,7 +218,6 @@ var ofDynamicinformer = []table{
 		{"new indexers are written to the user's map", "Informer.AddIndexers", replace("maps.Clone(i.unguarded)", "i.unguarded")},
 		{"a user may write to the informer's indexers", "readIndexer.GetIndexers", replace("maps.Clone(r.informer.unguarded)", "r.informer.unguarded")},
 		{"a failure of Index appears in the status", "Informer.GetIndexer", always("i.unindexed == nil && i.packing == nil")},
-		{"Index returns an object twice", "readIndexer.Index", always("!seen[key]")},
 		{"an object that has its index again stays in the status", "Informer.guardIndex", always("!i.unindexed.HasUnindexed()")},
 		{"the failure of an index function does not name the index", "Informer.guardIndex", replace(`fmt.Errorf("index %q: %w", name, err)`, "err")},
 		{"a user's handler gets errors of lists in another text than client-go's", "errorHandlers.call", replace(

@@ -85,6 +85,7 @@ var ofPacked = []table{
 		{"an error of an index function is forgotten", "packing.index", always("err == nil && known != nil")},
 		{"any function of the namespace index gets packed objects", "isOfNamespaces", replace("reflect.ValueOf(cache.MetaNamespaceIndexFunc)", "reflect.ValueOf(function)")},
 		{"the index of namespaces unpacks objects", "isOfNamespaces", replace("reflect.ValueOf(cache.MetaNamespaceIndexFunc)", "reflect.ValueOf(isOfNamespaces)")},
+		{"Index does not read one state of the cache", "Informer.guard", replace("orValues(i.guardIndex(name, function))", "i.guardIndex(name, function)")},
 		{"what a program stores is not packed", "packedIndexer.packed", drop("return i.packing.Pack(object)")},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
