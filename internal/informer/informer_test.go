@@ -18,6 +18,8 @@ import (
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/lister"
+	"github.com/gvrkit/gvrkit/packed"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -168,6 +170,26 @@ func TestReadIndexer_IndexReadsOneState(t *testing.T) {
 	}
 	if found, err := users.Index(cache.NamespaceIndex, &metav1.ObjectMeta{Namespace: "none"}); err != nil || found == nil || len(found) != 0 {
 		t.Errorf("%v, error %v, want an empty slice as client-go's", found, err)
+	}
+}
+
+// A user's function of namespaces gets a metav1.ObjectMeta from a list of a namespace. If it fails, the list reads all objects, and the
+// status has no failure.
+func TestPackedStore_AnIndexOfNamespacesMayRefuseTheArgumentOfALister(t *testing.T) {
+	failures := &failures{}
+	i := New(Config{Packer: packed.NewPacker(), Unindexed: failures, Indexers: cache.Indexers{cache.NamespaceIndex: func(obj any) ([]string, error) {
+		object, is := obj.(*unstructured.Unstructured)
+		if !is {
+			return nil, errors.New("no object")
+		}
+		return []string{object.GetNamespace()}, nil
+	}}})
+	if err := i.GetIndexer().Add(widget("a", "red")); err != nil {
+		t.Fatal(err)
+	}
+	found, err := lister.New(i.GetIndexer(), schema.GroupVersionResource{}).Namespace("ns").List(nil)
+	if err != nil || len(found) != 1 || len(failures.keys) != 0 {
+		t.Errorf("%d objects, want 1, error %v, failures of %q", len(found), err, failures.keys)
 	}
 }
 

@@ -196,11 +196,6 @@ type packedIndexer struct {
 	packing       *packing
 }
 
-// Packed implements objectlister.Packed.
-func (i *packedIndexer) Packed() (cached cache.Indexer, unpack func(any) any) {
-	return i.Indexer, i.packing.unpacked
-}
-
 func (i *packedIndexer) all(stored []any, err error) ([]any, error) {
 	if err != nil {
 		return nil, err

@@ -335,9 +335,9 @@ type readIndexer struct {
 // Packed implements objectlister.Packed.
 func (r *readIndexer) Packed() (cached cache.Indexer, unpack func(any) any) {
 	if packed, is := r.Indexer.(*packedIndexer); is {
-		return packed.Packed()
+		return &readIndexer{packed.Indexer, r.informer}, packed.packing.unpacked
 	}
-	return r.Indexer, nil
+	return r, nil
 }
 
 // Index implements cache.Indexer.

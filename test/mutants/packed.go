@@ -86,6 +86,7 @@ var ofPacked = []table{
 		{"any function of the namespace index gets packed objects", "isOfNamespaces", replace("reflect.ValueOf(cache.MetaNamespaceIndexFunc)", "reflect.ValueOf(function)")},
 		{"the index of namespaces unpacks objects", "isOfNamespaces", replace("reflect.ValueOf(cache.MetaNamespaceIndexFunc)", "reflect.ValueOf(isOfNamespaces)")},
 		{"Index does not read one state of the cache", "Informer.guard", replace("orValues(i.guardIndex(name, function))", "i.guardIndex(name, function)")},
+		{"a list of a namespace in a packed cache appears in the status", "readIndexer.Packed", replace("&readIndexer{packed.Indexer, r.informer}", "packed.Indexer")},
 		{"what a program stores is not packed", "packedIndexer.packed", drop("return i.packing.Pack(object)")},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
