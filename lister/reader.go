@@ -1,7 +1,6 @@
 package lister
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 
@@ -166,16 +165,12 @@ func (r *Reader) own(objects []*unstructured.Unstructured, err error) ([]*unstru
 	if !r.copies {
 		return objects, err
 	}
-	own := objects[:0]
-	for _, object := range objects {
-		mine, wrong := copied(object)
-		if wrong != nil {
-			err = cmp.Or(err, wrong)
-			continue
+	for n, object := range objects {
+		if objects[n], err = copied(object); err != nil {
+			return nil, err
 		}
-		own = append(own, mine)
 	}
-	return own, err
+	return objects, err
 }
 
 func (r *Reader) get(key, name string) (*unstructured.Unstructured, error) {
