@@ -101,9 +101,9 @@ func (n TypedNamespace[T]) Get(name string) (T, error) {
 }
 
 func (t *Typed[T]) list(namespace string, selector labels.Selector) ([]T, error) {
-	objects, read, err := t.collect(func(visit func(any)) error { return t.objects.Each(namespace, selector, visit) })
+	objects, kept, err := t.collect(func(visit func(any)) error { return t.objects.Each(namespace, selector, visit) })
 	if namespace == metav1.NamespaceAll && (selector == nil || selector.Empty()) {
-		t.conversions.trim(read, t.most(), t.cached)
+		t.conversions.trim(kept, t.most(), t.cached)
 	}
 	return objects, err
 }
@@ -116,14 +116,18 @@ func (t *Typed[T]) most() int {
 	return 0
 }
 
-// collect converts the objects that each visits. Read is their number, with those that can't be converted.
-func (t *Typed[T]) collect(each func(visit func(cached any)) error) (objects []T, read int, err error) {
+// collect converts the objects that each visits. Kept is the number of conversions that it has read, with those that failed. An object of
+// another type has none.
+func (t *Typed[T]) collect(each func(visit func(cached any)) error) (objects []T, kept int, err error) {
 	if t.invalid != nil {
 		return nil, 0, t.invalid
 	}
 	var failed []error
 	err = each(func(cached any) {
 		object, err := t.convert(cached)
+		if err == nil || errors.Is(err, ErrConversion) {
+			kept++
+		}
 		if err != nil {
 			failed = append(failed, err)
 			return
@@ -135,7 +139,7 @@ func (t *Typed[T]) collect(each func(visit func(cached any)) error) (objects []T
 	}
 	t.conversions.sweep(t.cached)
 	slices.SortFunc(failed, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
-	return objects, len(objects) + len(failed), errors.Join(failed...)
+	return objects, kept, errors.Join(failed...)
 }
 
 func (t *Typed[T]) get(key, name string) (T, error) {

@@ -300,6 +300,30 @@ func TestTyped_DropsTheConversionsOfDeletedObjects(t *testing.T) {
 	}
 }
 
+// An object of another type has no conversion.
+func TestTyped_DropsTheConversionsOfDeletedObjectsBesideObjectsOfOtherTypes(t *testing.T) {
+	indexer := newBlocks(t, 10)
+	typed := lister.NewTyped[*block](indexer, widgets)
+	gone := weak.Make(get(t, typed, "ns/b7"))
+	if _, err := typed.List(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := indexer.Delete(newObject("ns", "b7", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := indexer.Add(metadataOnly()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := typed.List(nil); err == nil {
+		t.Error("no error")
+	}
+	runtime.GC()
+	if gone.Value() != nil {
+		t.Error("the conversion is still in memory")
+	}
+	runtime.KeepAlive(typed)
+}
+
 // Names that come and go, as those of Jobs, do not fill the memory although no List follows.
 func TestTyped_KeepsAsManyConversionsAsObjects(t *testing.T) {
 	indexer := newIndexer(t)
