@@ -119,6 +119,7 @@ var ofStatus = []table{
 		{"a nil option of a reader panics", "NewReader", always("opt != nil")},
 		{"Get with copies returns the cached object", "Reader.get", never("err == nil && r.copies")},
 		{"List with copies returns the cached objects", "Reader.own", never("r.copies")},
+		{"a list with copies that fails returns objects", "Reader.own", replace("return nil, err", "return objects, err")},
 		{"iteration with copies returns the cached objects", "Reader.object", never("r.copies")},
 		{"an iteration goes on after the loop", "all", replace("more = yield(object(cached))", "yield(object(cached))")},
 		{"an iteration loses the error of the cache", "all", never("err != nil && more")},
@@ -173,6 +174,7 @@ var ofStatus = []table{
 		{"conversions count as one read", "conversions.put", drop("c.until -= readsPerConversion")},
 		{"a sweep drops the conversions of cached objects", "Typed.cached", never("err == nil")},
 		{"an object that can't be converted ends the list", "Typed.collect", within("failed = append(failed, err)", never("err != nil"))},
+		{"objects of another type count as conversions", "Typed.collect", always("err == nil || errors.Is(err, ErrConversion)")},
 	}},
 	{"internal/gotype", "internal/gotype", []mutant{
 		{"a type without metadata is accepted", "Of.Check", replace("readable(of.Empty())", "nil")},
