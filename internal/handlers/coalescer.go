@@ -38,8 +38,8 @@ func (c *coalescer) put(e event) {
 	}
 	merged, dropped := c.pending.add(e)
 	c.doneLocked(dropped)
+	c.handler.merged(merged) // before the event can be delivered: it would seem to wait at the end of that call
 	c.mu.Unlock()
-	c.handler.merged(merged)
 	select {
 	case c.wake <- struct{}{}:
 	default: // it will look

@@ -118,21 +118,30 @@ func TestSet_BacklogOfAHandlerThatIsAddedDuringADeletion(t *testing.T) {
 	}
 }
 
-// mergingFeed merges an event for a handler while the events are counted, if the handler allows that then.
+// mergingFeed merges an event for a handler after the events are counted, or late: after the time of the last one is read. The handler must allow that then.
 type mergingFeed struct {
 	feed
 
 	handler *handler
+	late    bool
 }
 
 func (f *mergingFeed) Events() uint64 {
-	events := f.feed.Events()
-	if f.handler != nil && f.handler.mu.TryLock() {
+	defer f.merge(false)
+	return f.feed.Events()
+}
+
+func (f *mergingFeed) LastEvent() time.Time {
+	defer f.merge(true)
+	return f.feed.LastEvent()
+}
+
+func (f *mergingFeed) merge(late bool) {
+	if f.handler != nil && f.late == late && f.handler.mu.TryLock() {
 		f.handler.mu.Unlock()
 		f.add()
 		f.handler.merged(1)
 	}
-	return events
 }
 
 // With coalescing, events are merged at any time.
@@ -146,6 +155,32 @@ func TestSet_BacklogWhenAnEventIsMergedAtTheEndOfACall(t *testing.T) {
 	given.handler = nil
 	if got := s.Stats(time.Now())[0]; got.Backlog != 0 || got.Delivered != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestSet_BacklogWhenAnEventIsMergedDuringStats(t *testing.T) {
+	for name, read := range map[string]func(s *Set){
+		"stats":    func(s *Set) { s.Stats(time.Now()) },
+		"progress": func(s *Set) { s.Progress(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				given, i := &mergingFeed{late: true}, &informer{}
+				s := NewSet(i, given, nil)
+				add(t, s, nil)
+				given.add()
+				i.handlers[0].OnAdd(nil, false)
+				time.Sleep(2 * idleAfter)
+				given.handler = i.handlers[0].(*handler)
+				read(s)
+				given.handler = nil
+				given.add()
+				i.handlers[0].OnAdd(nil, false)
+				if got := s.Stats(time.Now())[0]; got.Backlog != 0 || !got.BehindSince.IsZero() {
+					t.Errorf("%+v", got)
+				}
+			})
+		})
 	}
 }
 

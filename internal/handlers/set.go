@@ -251,9 +251,8 @@ func (s *Set) Stats(now time.Time) []status.Handler {
 		return nil
 	}
 	stats := make([]status.Handler, len(all))
-	given, last := s.feed.Events(), s.feed.LastEvent()
 	for i, h := range all {
-		stats[i] = h.stats(now, given, last)
+		stats[i] = h.stats(now)
 	}
 	return stats
 }
@@ -269,9 +268,9 @@ func (s *Set) Progress(group *Group) (delivered uint64, waiting bool) {
 		}
 	}
 	s.mu.Unlock()
-	now, given, last := time.Now(), s.feed.Events(), s.feed.LastEvent()
+	now := time.Now()
 	for _, h := range own {
-		stats := h.stats(now, given, last)
+		stats := h.stats(now)
 		delivered += stats.Delivered
 		waiting = waiting || stats.Backlog > 0 || !stats.RunningSince.IsZero()
 	}

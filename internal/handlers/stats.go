@@ -23,11 +23,12 @@ func (h *handler) waitingLocked(given uint64) int {
 	return int(max(0, int64(given-h.before-h.taken))) //nolint:gosec // a difference of counters
 }
 
-// stats returns the status of h. Given is the number of the informer's events, and lastEvent the time
-// of the last one.
-func (h *handler) stats(now time.Time, given uint64, lastEvent time.Time) status.Handler {
+// stats returns the status of h.
+func (h *handler) stats(now time.Time) status.Handler {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	given := h.set.feed.Events() // not before the lock, as in end
+	lastEvent := h.set.feed.LastEvent()
 	s := status.Handler{Handler: h.name, Delivered: h.delivered, Merged: h.merges, RunningSince: h.running, BehindSince: h.behind, Backlog: h.waitingLocked(given)}
 	if h.group != nil {
 		s.Lease = h.group.name
