@@ -354,6 +354,51 @@ func TestCache_AbsentKindThatIsServedMeanwhileIsNoFailure(t *testing.T) {
 	})
 }
 
+// brieflyServed is a lease on the informer of an absent kind that is served for a moment after the first status of Watch.
+type brieflyServed struct{ lease }
+
+func (l brieflyServed) Status() status.Informer {
+	return status.Informer{State: status.StateStarting, Reason: status.ReasonSyncing}
+}
+
+func TestCache_HandlerOfAnAbsentKindThatIsBrieflyServedCountsAsSynced(t *testing.T) {
+	in(t, served{blockType}, cache.Options{}, []Option{WithAllowAbsent()}, func(w *world) {
+		i := w.informer(&Widget{})
+		for _, i := range w.cache.informers {
+			i.lease = brieflyServed{i.lease}
+		}
+		_, registration := listen(t, i)
+		done := registration.HasSyncedChecker().Done()
+		synctest.Wait()
+		select {
+		case <-done:
+		default:
+			t.Error("the handler has not synced")
+		}
+	})
+}
+
+// That the informer was removed later has no effect.
+func TestCache_NamespacesThatHaveSyncedStayDone(t *testing.T) {
+	opts := cache.Options{DefaultNamespaces: map[string]cache.Config{"one": {}, "two": {}}}
+	in(t, served{widgetType}, opts, nil, func(w *world) {
+		var checkers []toolscache.DoneChecker
+		for range 20 {
+			checkers = append(checkers, w.informer(&Widget{}).HasSyncedChecker())
+		}
+		if err := w.cache.RemoveInformer(w.ctx, &Widget{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, checker := range checkers {
+			checker.Done()
+			synctest.Wait()
+			if !toolscache.IsDone(checker) {
+				t.Fatal("a checker is not done")
+			}
+		}
+	})
+}
+
 // The object of a call may have content that apimachinery can't copy.
 func TestCache_ObjectsOfCallsAreNotKept(t *testing.T) {
 	in(t, served{widgetType}, cache.Options{}, nil, func(w *world) {

@@ -48,9 +48,8 @@ var _ toolscache.DoneChecker = (*checker)(nil)
 func (i *informer) awaitDone(ctx context.Context, of toolscache.DoneChecker) bool {
 	select {
 	case <-of.Done():
-		return true
 	case <-ctx.Done():
 	case <-i.lease.Done():
 	}
-	return false
+	return toolscache.IsDone(of) // also if ctx has ended or the informer was removed since
 }

@@ -328,9 +328,15 @@ func (i *informer) reason(ctx context.Context) error {
 	return i.lease.WaitForSync(ctx)
 }
 
-// awaitListedOrAbsent waits until the informer has synced, or its kind is absent. It returns false if ctx ends or the informer is removed
-// before.
+// awaitListedOrAbsent is awaitStatus without the status.
 func (i *informer) awaitListedOrAbsent(ctx context.Context) bool {
+	_, is := i.awaitStatus(ctx)
+	return is
+}
+
+// awaitStatus waits until the informer has synced, or its kind is absent, and returns the status that says so. It returns false if ctx ends or the
+// informer is removed before.
+func (i *informer) awaitStatus(ctx context.Context) (status.Informer, bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -344,10 +350,10 @@ func (i *informer) awaitListedOrAbsent(ctx context.Context) bool {
 	})
 	for now := range i.lease.Watch(ctx) {
 		if now.Listed || isAbsent(now) {
-			return true
+			return now, true
 		}
 	}
-	return false
+	return status.Informer{}, false
 }
 
 // settle waits until the informer has synced, has been removed, may be absent and is, or fails for a reason that lasts, and returns true; or

@@ -77,15 +77,18 @@ func (s *leaseSource[object, request]) WaitForSync(ctx context.Context) error {
 			break
 		}
 	}
+	synced, released := s.registrar.registration.HasSyncedChecker(), false
 	select {
-	case <-s.registrar.registration.HasSyncedChecker().Done():
-		return nil
+	case <-synced.Done():
 	case <-s.lease.Done():
-		return fmt.Errorf("%s: %w", s, dynamicinformer.ErrReleased)
+		released = true
 	case <-ctx.Done():
 	}
-	if errors.Is(ctx.Err(), context.Canceled) {
+	switch {
+	case toolscache.IsDone(synced), !released && errors.Is(ctx.Err(), context.Canceled):
 		return nil
+	case released:
+		return fmt.Errorf("%s: %w", s, dynamicinformer.ErrReleased)
 	}
 	return fmt.Errorf("timed out waiting for %s: %w", s, errors.Join(ctx.Err(), s.lease.WaitForSync(ctx)))
 }

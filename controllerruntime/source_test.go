@@ -121,6 +121,32 @@ func TestSource_WaitEndsWithTheReason(t *testing.T) {
 	})
 }
 
+// Later, neither the end of ctx nor the release of the lease is an error.
+func TestSource_HasSynced(t *testing.T) {
+	in(t, served{widgetType}, cache.Options{}, nil, func(w *world) {
+		queue := priorityqueue.New[reconcile.Request]("test")
+		defer queue.ShutDown()
+		lease := w.acquire()
+		s := Source(lease, &handler.TypedEnqueueRequestForObject[client.Object]{})
+		if err := errors.Join(s.Start(w.ctx, queue), s.WaitForSync(w.within())); err != nil {
+			t.Fatal(err)
+		}
+		late, cancel := context.WithTimeout(w.ctx, 0)
+		defer cancel()
+		check := func(what string) {
+			for range 20 {
+				if err := s.WaitForSync(late); err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+			}
+		}
+		check("late")
+		lease.Release()
+		<-lease.Done()
+		check("released")
+	})
+}
+
 func TestRunnable_RunsUntilTheManagerEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fakecluster.New(widgetType)

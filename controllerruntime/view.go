@@ -58,7 +58,8 @@ func (v *view) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandle
 		return registration, err
 	}
 	checks := i.cache.newChecker(registration.HasSyncedChecker().Name(), func(ctx context.Context) bool {
-		return i.awaitListedOrAbsent(ctx) && (isAbsent(i.lease.Status()) || i.awaitDone(ctx, registration.HasSyncedChecker()))
+		now, is := i.awaitStatus(ctx) // a later status may be that of a kind that is absent again before it is listed
+		return is && (isAbsent(now) || i.awaitDone(ctx, registration.HasSyncedChecker()))
 	})
 	return &absentRegistration{registration, i, checks}, nil
 }
