@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,6 +117,54 @@ func TestLease_ViewRejectsChangesForOtherUsers(t *testing.T) {
 			t.Errorf("lister after Release: %v", err)
 		}
 	})
+}
+
+// The failure is known before the pause begins.
+func TestLease_RetryBeforeThePauseBegins(t *testing.T) {
+	for name, tc := range map[string]struct {
+		verb string
+		opts []dynamicinformer.LeaseOption
+	}{
+		"list":                {"list", []dynamicinformer.LeaseOption{dynamicinformer.WithWatchListPolicy(dynamicinformer.WatchListNever)}},
+		"watch":               {"watch", nil},
+		"list of namespaces":  {"list", []dynamicinformer.LeaseOption{dynamicinformer.WithNamespaces("one", "two")}},
+		"watch of namespaces": {"watch", []dynamicinformer.LeaseOption{dynamicinformer.WithNamespaces("one", "two")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLeases(t, func(in bubble) {
+				t, cluster, f := in.T, in.cluster, in.factory
+				cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+					if req.Verb == tc.verb && (req.Namespace == "" || req.Namespace == "one") {
+						return apierrors.NewInternalError(errors.New("down"))
+					}
+					return nil
+				})
+				begun := time.Now()
+				var l atomic.Pointer[dynamicinformer.Lease]
+				failures, done := 0, make(chan struct{})
+				l.Store(acquire(t, f, widgets, append(tc.opts, dynamicinformer.WithWatchErrorHandler(func(context.Context, *cache.Reflector, error) {
+					for l.Load() == nil {
+						time.Sleep(time.Millisecond)
+					}
+					if failures++; failures == 1 {
+						begun = time.Now()
+					}
+					if failures == 4 {
+						cluster.Intercept(nil)
+						close(done)
+					}
+					l.Load().Retry()
+				}))...))
+				select {
+				case <-done:
+				case <-time.After(time.Hour):
+				}
+				if err := l.Load().WaitForSync(briefly(t)); err != nil || failures != 4 || time.Since(begun) != 0 {
+					t.Errorf("%v after %d failures, %v later", err, failures, time.Since(begun))
+				}
+			})
+		})
+	}
 }
 
 // A type that hangs does not affect other types.

@@ -216,13 +216,16 @@ func (g *gate) awaitRoom(ctx context.Context, whole bool, names []string, replac
 	return false
 }
 
-// pause waits as awaitNames, pace.wait and awaitRoom do, before a list of t.
+// pause waits as awaitNames, pace.await and awaitRoom do, before a list of t.
 func (g *gate) pause(ctx context.Context, pace *pace, t Type, n news) bool {
 	if !g.awaitNames(ctx, t, n) {
 		return false
 	}
-	end, retry := g.retries.Next(), g.asked.Next()
-	return pace.wait(ctx, n, end) && g.awaitLists(ctx, t, n, retry)
+	ready := pace.await(ctx, n, g) && g.awaitLists(ctx, t, n, pace.asked)
+	if ready {
+		pace.begins(g)
+	}
+	return ready
 }
 
 // awaitLists is awaitRoom for the lists of t that fill the cache.

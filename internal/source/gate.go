@@ -128,6 +128,7 @@ func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 	}
 	ctx, cancel := context.WithCancel(ctx) // ends before that of the first request, whose error is then not reported
 	s := &resumableWatch{gate: g, opts: opts}
+	s.pace.begins(g)
 	first, t := s.open(ctx)
 	g.answered()
 	out, err := openPipe(ctx, cancel, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
@@ -185,6 +186,7 @@ func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.In
 	out, err := openPipe(ctx, cancel, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		g.sizes.begin(0, 0)
 		s := &resumableWatch{gate: g, opts: opts, out: send, uncounted: true}
+		s.pace.begins(g)
 		s.begin(ctx, stream, t)
 	})
 	if err != nil {

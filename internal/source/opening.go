@@ -61,9 +61,12 @@ func (s *resumableWatch) ready(ctx context.Context, t Type, changed <-chan struc
 	case s.listNext && !s.pace.requested:
 		return true
 	case current || t.Serving != Served:
-		retry, asked := s.retries.Next(), s.asked.Next()
-		defer s.retryRefused(t, asked)
-		return s.pace.wait(ctx, n, retry)
+		ready := s.pace.await(ctx, n, s.gate)
+		s.retryRefused(t, s.pace.asked)
+		if ready {
+			s.pace.begins(s.gate)
+		}
+		return ready
 	case s.isUnnamed(t) && !s.endPrevious(ctx, t): // the names may take long
 		return false
 	}

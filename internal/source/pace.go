@@ -35,6 +35,10 @@ type pace struct {
 	replaced  <-chan struct{} // closes when there are other namespaces than the forbidden ones; nil: never
 	shorter   time.Time       // the end of the pause then
 	of        int             // the generation of the type of the last request
+
+	// retry closes when Retry is called or the set of namespaces changes, and asked when Retry is called, since the last request began. Its failure is
+	// known before the pause begins. Nil: there was no request.
+	retry, asked <-chan struct{}
 }
 
 // failed sets the next pause. Err may be nil, if a request has succeeded but its result can't be
@@ -116,6 +120,21 @@ func (p *pace) hasten(now time.Time) {
 		p.last, p.expired, p.until = 0, false, now
 	}
 }
+
+// await is wait before a request of g. Calls of Retry since the last request began end the pause, too.
+func (p *pace) await(ctx context.Context, n news, g *gate) bool {
+	if p.retry == nil {
+		p.begins(g)
+	}
+	ready := p.wait(ctx, n, p.retry)
+	if !ready && p.requested && isClosed(p.retry) {
+		p.retry = g.retries.Next()
+	}
+	return ready
+}
+
+// begins is called when the waits before a request of g have ended.
+func (p *pace) begins(g *gate) { p.retry, p.asked = g.retries.Next(), g.asked.Next() }
 
 // wait waits for the end of the pause, which retry ends early. It reports false if there is news
 // or another set of namespaces before, or if ctx ends.

@@ -72,6 +72,7 @@ func (s *resumableWatch) awaitPoll(ctx context.Context, t Type, changed <-chan s
 	case <-ctx.Done():
 		return false
 	}
+	s.pace.begins(s.gate)
 	return ctx.Err() == nil
 }
 

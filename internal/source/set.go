@@ -477,9 +477,9 @@ func (c *child) ready(ctx context.Context) bool {
 		}
 		now, changed := c.available.Current()
 		if now.Serving == Served && c.of.sameObjects(now) {
-			end, retry := c.retries.Next(), c.asked.Next()
 			n := news{changed, c.splice.reviewed(), c.splice.listed()}
-			if c.pace.wait(ctx, n, end) && (c.listed || c.awaitRoom(ctx, false, []string{c.namespace}, nil, n, retry)) {
+			if c.pace.await(ctx, n, c.gate) && (c.listed || c.awaitRoom(ctx, false, []string{c.namespace}, nil, n, c.pace.asked)) {
+				c.pace.begins(c.gate)
 				return true
 			}
 		} else if c.awaitChange(ctx, changed, c.splice.reviewed()) != nil {

@@ -427,9 +427,10 @@ func (s *splice) awaitServed(ctx context.Context) error {
 // list lists until a list succeeds, while the type is served, and also returns the version of the reflector before it. It returns nil if ctx ends.
 func (s *splice) list(ctx context.Context, from *requests, pace pace, failed *atomic.Bool) (*response, string) {
 	for ctx.Err() == nil {
-		if !pace.wait(ctx, news{}, s.retries.Next()) || s.awaitServed(ctx) != nil {
+		if !pace.await(ctx, news{}, s.gate) || s.awaitServed(ctx) != nil {
 			continue
 		}
+		pace.begins(s.gate)
 		had := s.known.versionOf(s.namespace)
 		r, err := s.listPages(ctx, from, nil, pageSize, nil, nil)
 		switch {

@@ -28,6 +28,8 @@ var ofSource = []table{
 		{"client-go's detector compares packed objects", "gate.watchList", never("g.incomparable()")},
 	}},
 	{"internal/source", "dynamicinformer", []mutant{
+		{"Retry before a pause begins has no effect", "pace.await", always("p.retry == nil")},
+		{"Retry before the pause after the first watch has no effect", "gate.WatchWithContext", drop("s.pace.begins(g)")},
 		{"watch-lists ignore the memory budget", "gate.watchList", replace("g.cfg.Queue.hasBudget() || g.account != nil", "g.cfg.Queue.hasBudget()")},
 		{"remaining objects need no memory", "arrivals.estimate", replace("float64(a.rest)", "0")},
 		{"a list that was refused is sent again", "gate.awaitLists", always("g.known.filledWith(t)")},
