@@ -42,15 +42,16 @@ func (f *Factory) acquire(ctx context.Context, k key, opts []LeaseOption) (*Leas
 		k.separate = f.singles.Add(1)
 	}
 	l := &Lease{factory: f}
-	if !f.serves(k, &o) {
-		res, err := f.validate(ctx, &k, &o)
+	res, served := f.serves(k, &o)
+	if !served {
+		res, err = f.validate(ctx, &k, &o)
 		if err = cmp.Or(err, optionError(form.Fits(k.form, res))); err != nil {
 			return nil, fmt.Errorf("dynamicinformer: acquire: %w", err)
 		}
-		if res.GVK.Kind != "" {
-			found := res // on the heap
-			l.validated = &found
-		}
+	}
+	if res.GVK.Kind != "" {
+		found := res // on the heap
+		l.validated = &found
 	}
 	for {
 		if err := f.join(l, k, &o); err != nil {
@@ -74,16 +75,17 @@ func (f *Factory) acquire(ctx context.Context, k key, opts []LeaseOption) (*Leas
 	return l, nil
 }
 
-// serves reports whether there is an entry that a lease with o can share, and whose type is served. By name, it must be what the name means.
-func (f *Factory) serves(k key, o *leaseOptions) bool {
+// serves reports whether there is an entry that a lease with o can share, and whose type is served, and returns its resource: the entry may have ended
+// when the lease joins. By name, it must be what the name means. A stopped informer does not follow its type.
+func (f *Factory) serves(k key, o *leaseOptions) (res discovery.Resource, is bool) {
 	f.mu.Lock()
 	e, differs := f.sharedLocked(k, o)
 	f.mu.Unlock()
-	if e == nil || differs != nil {
-		return false
+	if e == nil || differs != nil || e.informer.IsStopped() {
+		return res, false
 	}
 	now := e.state.Snapshot()
-	return now.Serving == source.Served && now.Discovery.Err == nil
+	return now.Resource(), now.Serving == source.Served && now.Discovery.Err == nil
 }
 
 // validate asks discovery whether the type of k can have an informer, and returns the resource. The resource

@@ -11,8 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/status"
@@ -296,6 +298,32 @@ func TestAcquire_InformerThatWasRunByHandIsNotShared(t *testing.T) {
 		}
 		if err := l.WaitForSync(t.Context()); err != nil {
 			t.Error(err)
+		}
+		shutdown(t, f)
+	})
+}
+
+// It knows the type as it was.
+func TestAcquire_InformerThatWasRunByHandDoesNotValidate(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		t, cluster := in.T, in.cluster
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		for _, gvr := range []schema.GroupVersionResource{widgets, blocks} {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			informer := f.ForResource(gvr).Informer()
+			go func() { defer close(ended); informer.RunWithContext(ctx) }()
+			synctest.Wait()
+			cancel()
+			<-ended
+			synctest.Wait()
+		}
+		if kind := acquire(t, f, widgets).Resource().GVK.Kind; kind != "Widget" {
+			t.Errorf("the kind is %q", kind)
+		}
+		cluster.Withdraw(blocks)
+		if _, err := f.Acquire(t.Context(), blocks); !errors.Is(err, discovery.ErrNotServed) {
+			t.Errorf("the type is gone: %v", err)
 		}
 		shutdown(t, f)
 	})
