@@ -411,7 +411,7 @@ var ofSource = []table{
 		{"objects that a removed namespace left out still count", "known.clearLocked", drop("k.rejected.admit(own)")},
 		{"a namespace has the list of another generation", "known.locate", replace(
 			"!now.listed && kept && (before.listed || k.hasAllLocked(name))", "!now.listed && (before.listed || kept && k.positions == nil)")},
-		{"a set that changes repeats lists that did not fit", "gate.pause", replace("g.asked.Next()", "g.retries.Next()")},
+		{"a set that changes repeats lists that did not fit", "gate.pause", replace("pace.asked", "pace.retry")},
 		{"what a transform has made of a namespace is forgotten when its list fails", "known.settled", always("at.listed")},
 		{"what a list without a namespace of before has left out still counts", "known.settled", never("!is")},
 		{"objects without a name are in no namespace", "originalKey", replace("cache.NewObjectName(obj.GetNamespace(), name)", `cache.NewObjectName("", name)`)},
