@@ -123,8 +123,8 @@ func (l lookUp) object(key string) metav1.Object {
 }
 
 // deletion returns the event for the deletion of the object under key. It has a copy of the last
-// state with a resourceVersion that is not below version, up to which the reflector has everything.
-// If the store does not have the object, the event has only its name and UID. If the last state
+// state with a resourceVersion that is not below version, up to which the reflector has everything, and not below that of the state:
+// a list of gained slots may have objects of later versions. If the store does not have the object, the event has only its name and UID. If the last state
 // can't be copied, the event has the cached object.
 func (l lookUp) deletion(client Client, packing Packing, key string, id identity, version string, t Type) watch.Event {
 	last := l.object(key)
@@ -145,7 +145,7 @@ func (l lookUp) deletion(client Client, packing Packing, key string, id identity
 		content.SetGroupVersionKind(t.kind())
 	}
 	if copied, is := gone.(metav1.Object); is && version != "" {
-		if _, cached := gone.(*carrier); !cached {
+		if _, cached := gone.(*carrier); !cached && !before(version, copied.GetResourceVersion()) {
 			copied.SetResourceVersion(version)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -176,5 +177,62 @@ func TestShard_ErrorsOfGainedListsHaveTheNamespace(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A list of gained slots has objects of later versions than the watch, until the next watch is open. Their deletions are not of an earlier
+// version.
+func TestShard_DeletionsAreNotOlderThanGainedObjects(t *testing.T) {
+	for name, modify := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 2), 10, modify)
+				synctest.Wait()
+				last := w.createIn(part(1, 2))
+				had := map[string]string{}
+				_, err := w.AddEventHandler(cache.ResourceEventHandlerFuncs{
+					AddFunc: func(obj any) {
+						added := obj.(metav1.Object)
+						had[added.GetName()] = added.GetResourceVersion()
+					},
+					DeleteFunc: func(obj any) {
+						deleted := obj.(metav1.Object)
+						if before(deleted.GetResourceVersion(), had[deleted.GetName()]) {
+							t.Errorf("the deletion of %s has version %s, and its addition %s", deleted.GetName(), deleted.GetResourceVersion(), had[deleted.GetName()])
+						}
+						delete(had, deleted.GetName())
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.cluster.Intercept(failing("watch", errors.New("down"), 0))
+				shard.set(part(0, 1))
+				synctest.Wait()
+				if had[last] == "" {
+					t.Errorf("%s has not been added", last)
+				}
+				shard.set(sharding.Slots{})
+				synctest.Wait()
+				if w.checkStore(sharding.Slots{}); len(had) > 0 {
+					t.Errorf("objects without a deletion: %v", had)
+				}
+			})
+		})
+	}
+}
+
+// createIn creates objects until one is in slots, and returns its name.
+func (w *testInformer) createIn(slots sharding.Slots) string {
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("new%d", i)
+		w.create(name)
+		obj, err := w.cluster.Resource(widgets).Namespace("ns").Get(w.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if slots.Has(slotOf(obj)) {
+			return name
+		}
 	}
 }

@@ -322,6 +322,7 @@ var ofSource = []table{
 		{"objects of another kind in a watch are accepted", "stream.inspect", never("err != nil")},
 		{"deleted objects do not have their last state", "lookUp.deletion", replace("lastState(last)", "lastState(nil)")},
 		{"a deletion has an older version than earlier events", "lookUp.deletion", drop("copied.SetResourceVersion(version)")},
+		{"a deletion is older than its object", "lookUp.deletion", never("before(version, copied.GetResourceVersion())")},
 		{"a deletion writes to the cached object", "lastState", replace(
 			"&unstructured.Unstructured{Object: copyOf(last.Object).(map[string]any)}", "last")},
 		{"a deletion panics on values that a transform has set", "lastState", replace(
