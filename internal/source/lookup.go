@@ -122,10 +122,10 @@ func (l lookUp) object(key string) metav1.Object {
 	return obj
 }
 
-// deletion returns the event for the deletion of the object under key. It has a copy of the last
-// state with a resourceVersion that is not below version, up to which the reflector has everything, and not below that of the state:
-// a list of gained slots may have objects of later versions. If the store does not have the object, the event has only its name and UID. If the last state
-// can't be copied, the event has the cached object.
+// deletion returns the event for the deletion of the object under key. It has a copy of the last state with a resourceVersion that is not
+// below version, up to which the reflector has everything, and not below that of the state: a list of gained slots may have objects of later
+// versions. If the store does not have the object, the event has only its name and UID. If the last state can't be copied, the event has the
+// cached object.
 func (l lookUp) deletion(client Client, packing Packing, key string, id identity, version string, t Type) watch.Event {
 	last := l.object(key)
 	if packing != nil && last != nil {
