@@ -151,7 +151,7 @@ func (l *Lease) SetNamespaces(names ...string) error {
 }
 
 // Retry makes the informer retry failed requests and ask discovery now, unless the server has requested the pause. A request in progress
-// continues. Retry does not block.
+// continues; if it fails, the next one follows without a pause. Retry does not block.
 func (l *Lease) Retry() {
 	l.entry.state.Look()
 	l.entry.informer.Source().Retry()

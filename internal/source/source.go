@@ -184,8 +184,8 @@ func (s *Source) SetTransform(f cache.TransformFunc) error {
 	return nil
 }
 
-// Retry ends pauses before retries, unless the server has requested the pause. A request in
-// progress continues. Retry does not block.
+// Retry ends pauses before retries, unless the server has requested the pause. A request in progress continues; if it fails, there is no pause
+// after it. Retry does not block.
 func (s *Source) Retry() {
 	s.gate.asked.Broadcast()
 	s.gate.retries.Broadcast()
