@@ -95,6 +95,7 @@ func TestNamespaces_OneIsRemovedWhileAllOthersFailInPolls(t *testing.T) {
 				refuse(s.cluster, errForbidden)
 				remove(s.set)
 				time.Sleep(3 * time.Minute)
+				synctest.Wait()
 				want := map[string][]string{"moved": {"move a", "move b"}, "gone": {"delete a", "delete b"}}[name]
 				if diff := cmp.Diff(want, *events); diff != "" {
 					t.Errorf("events (-want +got):\n%s", diff)
