@@ -87,8 +87,8 @@ mutants: ## change the library in one way after the other, and print the test th
 	@go run ./test/mutants
 
 fuzz: ## fuzz each target for FUZZ=30s
-	@for t in FuzzParseRef:discovery FuzzDocument:discovery FuzzObject:internal/wire FuzzList:internal/wire FuzzStream:internal/wire FuzzStruct:internal/wire FuzzMetadata:internal/metaproto FuzzPacker:internal/packed FuzzQuery:lister; do \
-		go test -run '^$$' -fuzz "^$${t%%:*}\$$" -fuzztime $(FUZZ) ./$${t##*:} || exit 1; done
+	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z]*' . | sed 's|/[^/]*:func | |' | while read -r package target; do \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ) $$package </dev/null || exit 1; done
 
 churn: ## run random operations and faults on API servers against a model, for CHURN=10m on each
 	@go run ./test/envtest/cmd/prepare
