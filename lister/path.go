@@ -32,14 +32,21 @@ func newPath(text string) (path, error) {
 	return p, err
 }
 
+// maxPath is the maximum length of a path in bytes. jsonpath's parser calls itself for each step, so a path of some MB would overflow
+// the stack, which ends the process.
+const maxPath = 4 << 10
+
 // parsePath parses a JSONPath as kubectl accepts it, without braces. It may begin with the root of the object ($), a dot, or neither.
 func parsePath(text string) (p path, err error) {
 	if rest, is := strings.CutPrefix(text, "$"); is && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "[")) {
 		text = rest
 	}
 	text = strings.TrimPrefix(text, ".")
-	if text == "" {
+	switch {
+	case text == "":
 		return p, errors.New("want the path of a field")
+	case len(text) > maxPath:
+		return p, fmt.Errorf("a path has more than %d bytes", maxPath)
 	}
 	action := "{." + text + "}"
 	if text[0] == '[' {

@@ -27,9 +27,9 @@ type Query struct {
 	//	status.conditions[?(@.type=="Ready")].status=True,metadata.labels.example\.com/team!="the \"A\" team"
 	//
 	// A path is a JSONPath as kubectl accepts it, without braces and without the operator "..", whose cost has no
-	// useful limit. Its unions, such as ['a','b'], have at most 256 combinations. A path that finds nothing or null is like a key
-	// that is absent: !=, notin and ! match then. Of several results of a path, =, in, > and < require one that
-	// matches, and != and notin require that none equals a value. Lists and objects equal no value.
+	// useful limit. It has at most 4,096 bytes, and its unions, such as ['a','b'], have at most 256 combinations. A path that finds
+	// nothing or null is like a key that is absent: !=, notin and ! match then. Of several results of a path, =, in, > and < require
+	// one that matches, and != and notin require that none equals a value. Lists and objects equal no value.
 	//
 	// A part of the object that a path does not fit has no result and does not affect the others: an index that a list does not
 	// have, or an element whose field a filter can't compare, because it is of another type.

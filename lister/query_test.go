@@ -405,6 +405,8 @@ func TestQuery_InvalidQueries(t *testing.T) {
 		{lister.Query{Where: "spec.decks[::0]"}, "the step of a slice must be positive"},
 		{lister.Query{Where: "spec" + strings.Repeat("['a','a','a','a']", 5)}, "the unions of a path have more than 256 combinations"},
 		{lister.Query{SortBy: "spec['a'" + strings.Repeat(",'a'", 256) + "]"}, "the unions of a path have more than 256 combinations"},
+		{lister.Query{Where: "a" + strings.Repeat(".a", 2048)}, "position 1: a path has more than 4096 bytes"},
+		{lister.Query{SortBy: "a" + strings.Repeat(".a", 2048)}, "a path has more than 4096 bytes"},
 		{lister.Query{Offset: -1}, `Offset "-1": it must not be negative`},
 		{lister.Query{Limit: -1}, `Limit "-1": it must not be negative`},
 	} {

@@ -150,6 +150,7 @@ var ofStatus = []table{
 		{"> needs no value", "scanner.requirement", never(`v.text == ""`)},
 		{"a path may search all levels", "limits.checkNode", drop(`return errors.New("a path that searches all levels (..) is not supported")`)},
 		{"a path may have keywords of templates", "limits.checkNode", drop(`return fmt.Errorf("%s is not a part of a path; a name follows a dot", node.Name)`)},
+		{"a path has any length", "parsePath", never("len(text) > maxPath")},
 		{"unions multiply without a limit", "limits.checkUnion", never("l.branches > maxBranches")},
 		{"the unions of a path are counted one by one", "limits.checkUnion", replace("l.branches *= len(members)", "l.branches = len(members)")},
 		{"a union may search all levels", "limits.checkUnion", replace("l.check(member.Nodes)", "l.check(member.Nodes[:0])")},
