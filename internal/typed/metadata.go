@@ -121,7 +121,8 @@ func (c *partial) List(ctx context.Context, gvr schema.GroupVersionResource, nam
 			return nil, fmt.Errorf("%w: the server sent a %T", source.ErrNotAList, object)
 		}
 	}
-	list, err := c.of.list(body) // of whole objects, or with an object that can't be decoded
+	none := func([]byte) (runtime.Object, bool) { return nil, false }
+	list, err := c.of.list(body, none) // of whole objects, or with an object that can't be decoded
 	if err != nil {
 		return nil, err
 	}

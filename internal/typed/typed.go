@@ -143,7 +143,7 @@ func (c *direct[T]) List(ctx context.Context, gvr schema.GroupVersionResource, n
 	if list, ok := next.decoding.List(response.data); ok { // otherwise it may have items that are not a T
 		return &internalversion.List{ListMeta: list.ListMeta, Items: list.Items}, nil
 	}
-	return c.of.list(response.data)
+	return c.of.list(response.data, next.decoding.Object)
 }
 
 // body is a response in JSON that is not decoded yet. client-go returns an error for one of another content type.
@@ -182,8 +182,8 @@ type decoder[T source.Object] struct {
 	kindless bool // objects without apiVersion and kind stay so
 }
 
-// list decodes the items of a list one by one.
-func (of decoder[T]) list(data []byte) (*internalversion.List, error) {
+// list decodes the items of a list one by one. Ordinary decodes an item that is ordinary, so that the others do not affect it.
+func (of decoder[T]) list(data []byte, ordinary func(item []byte) (runtime.Object, bool)) (*internalversion.List, error) {
 	var response envelope
 	if err := utiljson.Unmarshal(data, &response); err != nil {
 		var document json.RawMessage
@@ -200,20 +200,29 @@ func (of decoder[T]) list(data []byte) (*internalversion.List, error) {
 		return nil, fmt.Errorf("%w: the server sent a %s", source.ErrNotAList, errtext.Cut(response.Kind))
 	}
 	list := &internalversion.List{ListMeta: response.ListMeta, Items: make([]runtime.Object, len(response.Items))}
+	missing := metav1.TypeMeta{APIVersion: response.APIVersion, Kind: kind}
 	for i, item := range response.Items {
-		list.Items[i] = of.decode(item, metav1.TypeMeta{APIVersion: response.APIVersion, Kind: kind})
+		if object, ok := ordinary(item); ok {
+			list.Items[i] = of.complete(object, missing)
+		} else {
+			list.Items[i] = of.decode(item, missing)
+		}
 	}
 	return list, nil
 }
 
-// decode returns the object in data: a T, or an *undecodable.Object. An object without apiVersion and kind, as
-// in lists of built-in types, gets missing, unless of is kindless.
-func (of decoder[T]) decode(data []byte, missing metav1.TypeMeta) source.Object {
+// decode returns the object in data: a T, as complete returns it, or an *undecodable.Object.
+func (of decoder[T]) decode(data []byte, missing metav1.TypeMeta) runtime.Object {
 	object := of.Empty()
 	if err := gotype.Unmarshal(data, object); err != nil {
 		return undecodable.New(data, err)
 	}
 	of.drop.RemoveFrom(object)
+	return of.complete(object, missing)
+}
+
+// complete returns object. If it has no apiVersion and kind, as in lists of built-in types, it gets missing, unless of is kindless.
+func (of decoder[T]) complete(object runtime.Object, missing metav1.TypeMeta) runtime.Object {
 	if kind := object.GetObjectKind(); !of.kindless && kind.GroupVersionKind().Empty() {
 		kind.SetGroupVersionKind(missing.GroupVersionKind())
 	}

@@ -142,6 +142,51 @@ func TestNew_DecodesAsUtilJSON(t *testing.T) {
 	}
 }
 
+// sized has a field that is left out.
+type sized struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec struct {
+		Size int    `json:"size"`
+		Name string `json:"name"`
+	} `json:"spec"`
+}
+
+func (s *sized) DeepCopyObject() runtime.Object { panic("not called") }
+
+// A field that is left out need not fit its Go type, also if another object of the list is unusual or can't be decoded.
+func TestNew_TheOthersOfAListDoNotAffectAnObject(t *testing.T) {
+	const (
+		object  = `{"metadata":{"name":"a"},"spec":{"size":"large","name":"x"}}`
+		unusual = `{"metadata":{"name":"u","labels":{"a":"1"},"labels":{"b":"2"}},"spec":{"size":1}}` // a field occurs twice
+		bad     = `{"metadata":{"name":"b"},"spec":{"name":1}}`
+	)
+	drop := &wire.Drop{}
+	drop.Add("spec", "size")
+	s := stubserver.New(t)
+	client, _, err := New(NewServer(s.RESTConfig(), s.Client(), drop), gotype.Of[*sized]{}, wire.Shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []string{object, unusual, bad} {
+		s.Prepare(stubserver.JSON(stubserver.WidgetList(other, object)))
+		list, err := client.List(t.Context(), widgets, "", metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		items := list.(*internalversion.List).Items
+		if _, is := items[0].(*sized); is == (other == bad) {
+			t.Errorf("%s is a %T", other, items[0])
+		}
+		want := &sized{TypeMeta: metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Widget"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+		want.Spec.Name = "x"
+		if diff := cmp.Diff(runtime.Object(want), items[1]); diff != "" {
+			t.Errorf("beside %s (-want +got):\n%s", other, diff)
+		}
+	}
+}
+
 // fragile decodes its value itself, and panics if that is short.
 type fragile struct{ first byte }
 
