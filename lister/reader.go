@@ -88,8 +88,8 @@ func (r *Reader) Namespace(namespace string) NamespaceLister {
 }
 
 // All returns an iterator over the objects in namespace that selector matches, in no order. An empty namespace
-// means all namespaces, and a nil selector selects everything. With an object that is not unstructured, the
-// iterator returns the error of [New] and goes on; any other error is the last.
+// means all namespaces, and a nil selector selects everything. With an object that is not unstructured, or can't be
+// copied, the iterator returns an error and goes on; any other error is the last.
 //
 // Each iteration reads the references to all objects of the cache, or of the namespace, when it begins. It sees no
 // later change. The cache is not locked between the steps. Compared with List, there is no second slice, and objects

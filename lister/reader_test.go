@@ -153,6 +153,22 @@ func TestReader_AllGoesOnAfterAnObjectOfAnotherType(t *testing.T) {
 	}
 }
 
+func TestReader_AllGoesOnAfterAnObjectThatCannotBeCopied(t *testing.T) {
+	broken := newObject("ns", "b", nil)
+	broken.Object["spec"] = map[string]any{"size": 5}
+	copies, failures := 0, 0
+	for _, err := range lister.NewReader(newIndexer(t, newObject("ns", "a", nil), broken, newObject("ns", "c", nil)), widgets, lister.WithCopies()).All("", nil) {
+		if err == nil {
+			copies++
+		} else {
+			failures++
+		}
+	}
+	if copies != 2 || failures != 1 {
+		t.Errorf("%d copies and %d errors", copies, failures)
+	}
+}
+
 // The cache may be written to during an iteration.
 func TestReader_AllDoesNotLockTheCache(t *testing.T) {
 	indexer := newIndexer(t, newObject("ns", "a", nil), newObject("ns", "b", nil))
