@@ -173,7 +173,7 @@ func (r *Resolver) answerGVR(ctx context.Context, q question, gvr schema.GroupVe
 // the call.
 func (r *Resolver) requestVersion(ctx context.Context, gvr schema.GroupVersionResource) (versionDoc, error) {
 	version, joined, err := r.groupVersion(ctx, gvr.GroupVersion())
-	if _, listed := listedAs(version, gvr); err == nil && !listed && joined {
+	if _, listed := listedAs(version, gvr); joined && !listed && (err == nil || apierrors.IsNotFound(err)) {
 		version, _, err = r.groupVersion(ctx, gvr.GroupVersion())
 	}
 	return version, err
