@@ -447,6 +447,12 @@ func (k *knowledge) putCRD(item *slimMeta, number uint64, now time.Time) (ask bo
 	return true
 }
 
+// isRecreated reports whether the CRD of gr was created again, and it is not known yet whether the new one is served.
+func (k *knowledge) isRecreated(gr schema.GroupResource) bool {
+	state := k.crd(gr)
+	return state != nil && state.gone != nil && state.meta != nil
+}
+
 // isBehind reports whether item, of an event, is a CRD before the one that was read.
 func (k *knowledge) isBehind(item *slimMeta) bool {
 	state := k.crd(groupResourceOf(item.Name))

@@ -39,3 +39,30 @@ func TestRun_ANotFoundResponseThatIsOlderThanTheQuestionDoesNotCount(t *testing.
 		wg.Wait()
 	})
 }
+
+// Its deletion says nothing about the new one.
+func TestRun_ARecreatedCRDThatWasNotReadIsNotRefused(t *testing.T) {
+	for _, fault := range []string{"", "403", "late"} {
+		t.Run(fault, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				_, stop := started(t, w, r, func() { w.setCRD(gadget("v1")) })
+				defer stop()
+				sleep(10 * time.Second)
+				w.update(func() {
+					w.fault["crds.get"] = fault
+					w.dropCRD(gadgetsCRD)
+					c := gadget("v1")
+					c.uid = "2"
+					w.setCRD(c)
+				})
+				for range 10 {
+					sleep(30 * time.Millisecond)
+					if res, err := r.ResolveGVR(t.Context(), gadgets); errors.Is(err, discovery.ErrNotServed) {
+						t.Errorf("recreated: %+v %v", res, err)
+					}
+				}
+			})
+		})
+	}
+}

@@ -712,7 +712,7 @@ func (r *Resolver) askedSoFar() uint64 {
 	return r.asked
 }
 
-// replace makes c the snapshot of l, and sends events to the subscribers.
+// replace makes c the snapshot of l, and sends events to the subscribers. Caller holds l.mu.
 func (r *Resolver) replace(l *live, c *snapshot, events []Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -728,6 +728,9 @@ func (r *Resolver) replace(l *live, c *snapshot, events []Event) {
 		was := event.Old
 		if event.Type == Removed {
 			was = event.Resource
+		}
+		if l.knowledge.isRecreated(was.GVR.GroupResource()) {
+			continue
 		}
 		for _, version := range was.Versions {
 			gvr := was.GVR.GroupResource().WithVersion(version)

@@ -155,7 +155,7 @@ func (k *knowledge) withDefinitions(view *groupView, now time.Time) {
 	}
 	for _, plural := range slices.Sorted(maps.Keys(k.crds[name])) {
 		state, gr := k.crds[name][plural], schema.GroupResource{Group: name, Resource: plural}
-		if k.crdsRule && k.crdsCurrent && (state.gone != nil || k.fresh(state)) {
+		if k.crdsRule && k.crdsCurrent && (state.meta == nil || k.fresh(state)) {
 			if view.decided == nil {
 				view.decided = map[string]bool{}
 			}
