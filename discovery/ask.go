@@ -22,7 +22,8 @@ func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 		if c == nil {
 			return r.answerFromServer(ctx, q)
 		}
-		if refusal := r.refused(c, q); refusal != nil {
+		refusal, noticed := r.refused(c, q)
+		if refusal != nil {
 			return Resource{}, refusal
 		}
 		res, err := c.answer(q)
@@ -30,7 +31,7 @@ func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 			return res, err
 		}
 		if !r.readChanged(ctx, q, c) {
-			return r.confirm(ctx, q, c, err)
+			return r.confirm(ctx, q, c, noticed, err)
 		} // the run has noticed a change, which the server's documents may not have yet
 	}
 }
@@ -77,8 +78,8 @@ func (r *Resolver) isFinal(c *snapshot, q question, refusal error) bool {
 }
 
 // confirm asks the server whether refusal, the result of q in c, is right. C is the snapshot of a run.
-// If the server denies q, the refusal is stored until the run notices a change.
-func (r *Resolver) confirm(ctx context.Context, q question, c *snapshot, refusal error) (Resource, error) {
+// If the server denies q, the refusal is stored until the run notices a change. So far, it has noticed the given number of changes.
+func (r *Resolver) confirm(ctx context.Context, q question, c *snapshot, noticed uint64, refusal error) (Resource, error) {
 	gvr, full := q.gvr()
 	if !full {
 		fresh, err := r.snapshotFor(ctx, q)
@@ -86,7 +87,7 @@ func (r *Resolver) confirm(ctx context.Context, q question, c *snapshot, refusal
 			return Resource{}, inconclusive(q.ref, err)
 		}
 		res, err := fresh.answer(q)
-		r.deny(fresh, q, err)
+		r.deny(fresh, q, noticed, err)
 		return res, err
 	}
 	version, err := r.requestVersion(ctx, gvr)
@@ -101,7 +102,7 @@ func (r *Resolver) confirm(ctx context.Context, q question, c *snapshot, refusal
 	case err == nil && errors.Is(refusal, ErrInconclusive): // the group version has responded
 		refusal = &NotServedError{Ref: q.ref, GroupServed: true, suggested: c.suggestions(q.ref)}
 	}
-	r.deny(c, q, refusal)
+	r.deny(c, q, noticed, refusal)
 	return Resource{}, refusal
 }
 

@@ -15,36 +15,39 @@ type denial struct {
 const maxDenied = 4096
 
 // refused returns the stored refusal of q if nothing has changed since it was stored, or nil. Without a watch, a change is noticed late:
-// a refusal then counts as long as the shortest interval of requests for documents.
-func (r *Resolver) refused(c *snapshot, q question) error {
+// a refusal then counts as long as the shortest interval of requests for documents. Noticed is the number of changes so far, for
+// [Resolver.deny].
+func (r *Resolver) refused(c *snapshot, q question) (refusal error, noticed uint64) {
 	r.mu.Lock()
+	noticed = r.noticed
 	stored, denied := r.denied[q]
 	denied = denied && r.live != nil && r.current.Load() == c && r.live.conclusive()
 	if denied && r.live.pollsLocked() {
 		denied = time.Since(stored.at) < r.live.pace.of(r.doc, r.live.pace.awaited)
 	}
 	r.mu.Unlock()
-	refusal := stored.refusal
+	refusal = stored.refusal
 	switch {
 	case !denied:
-		return nil
+		return nil, noticed
 	case refusal == nil: // an event has denied q
 		refusal = c.refuse(q)
 	}
 	if errors.Is(refusal, ErrInconclusive) {
-		return nil
+		return nil, noticed
 	}
-	return refusal
+	return refusal, noticed
 }
 
-// deny stores refusal, the result of q in c, until the run notices a change.
-func (r *Resolver) deny(c *snapshot, q question, refusal error) {
+// deny stores refusal, the result of q in c, until the run notices a change. It has no effect if the run has noticed more
+// than noticed changes: the server may have responded before the last one.
+func (r *Resolver) deny(c *snapshot, q question, noticed uint64, refusal error) {
 	if !errors.Is(refusal, ErrNotServed) {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.current.Load() == c {
+	if r.current.Load() == c && r.noticed == noticed {
 		r.denyLocked(q, refusal)
 	}
 }
@@ -65,4 +68,5 @@ func (r *Resolver) forgetDenials() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.denied = nil
+	r.noticed++
 }

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gvrkit/gvrkit/discovery"
 )
+
+var gadgetsV2 = gadgets.GroupResource().WithVersion("v2")
 
 // The request of another question for the same group version may have been sent before the type was served.
 func TestRun_ANotFoundResponseThatIsOlderThanTheQuestionDoesNotCount(t *testing.T) {
@@ -61,6 +64,51 @@ func TestRun_ARecreatedCRDThatWasNotReadIsNotRefused(t *testing.T) {
 					if res, err := r.ResolveGVR(t.Context(), gadgets); errors.Is(err, discovery.ErrNotServed) {
 						t.Errorf("recreated: %+v %v", res, err)
 					}
+				}
+			})
+		})
+	}
+}
+
+// A refusal whose request was sent before a change must not be stored after it.
+func TestRun_ARefusalThatIsOlderThanAnEventIsNotStored(t *testing.T) {
+	for name, ask := range map[string]func(*testing.T, *discovery.Resolver) error{
+		"ResolveGVR": func(t *testing.T, r *discovery.Resolver) error {
+			_, err := r.ResolveGVR(t.Context(), gadgetsV2)
+			return err
+		},
+		"Resolve": func(t *testing.T, r *discovery.Resolver) error {
+			_, err := r.Resolve(t.Context(), "gadgets.v2.example.org")
+			return err
+		},
+		"ResourceFor": func(_ *testing.T, r *discovery.Resolver) error {
+			_, err := r.RESTMapper().ResourceFor(gadgetsV2)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				_, stop := started(t, w, r, func() { w.setCRD(gadget("v1")) })
+				defer stop()
+				sleep(10 * time.Second)
+				w.update(func() { w.fault["version"], w.fault["named"] = "late", "late" })
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					if err := ask(t, r); !errors.Is(err, discovery.ErrNotServed) {
+						t.Errorf("before: %v", err)
+					}
+				})
+				sleep(990 * time.Millisecond)
+				w.update(func() {
+					w.lags = []time.Duration{8 * time.Second}
+					w.setCRD(gadget("v1", "v2"))
+				})
+				wg.Wait()
+				synctest.Wait()
+				w.update(func() { clear(w.fault) })
+				if err := ask(t, r); err != nil {
+					t.Errorf("after the event: %v", err)
 				}
 			})
 		})

@@ -53,8 +53,10 @@ func tryMapped[T any](ctx context.Context, r *Resolver, q question, ask func(met
 		}
 		return found, err
 	}
+	var noticed uint64
 	for known := r.known(ctx); known != nil; known = r.current.Load() {
-		if refusal := r.refused(known, q); refusal != nil {
+		var refusal error
+		if refusal, noticed = r.refused(known, q); refusal != nil {
 			return none, refusal
 		}
 		found, err := answer(known)
@@ -73,7 +75,7 @@ func tryMapped[T any](ctx context.Context, r *Resolver, q question, ask func(met
 		return none, inconclusive(q.ref, err)
 	}
 	found, err := answer(fresh)
-	r.deny(fresh, q, err)
+	r.deny(fresh, q, noticed, err)
 	return found, err
 }
 

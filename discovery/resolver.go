@@ -54,6 +54,7 @@ type Resolver struct {
 	wanted        map[schema.GroupResource]*want
 	ended         map[scoped]time.Time // when a type was removed, or got another scope, a short time ago
 	denied        map[question]denial
+	noticed       uint64        // the number of changes that runs have noticed
 	changed       chan struct{} // closed when current changes
 	queues        map[*eventQueue]bool
 
