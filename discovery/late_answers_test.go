@@ -114,3 +114,32 @@ func TestRun_ARefusalThatIsOlderThanAnEventIsNotStored(t *testing.T) {
 		})
 	}
 }
+
+// Two questions share the request for a CRD, which may have been sent before its last event.
+func TestRun_ACRDThatWasReadBeforeItsLastEventIsReadAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		_, stop := started(t, w, r, func() { w.setCRD(gadget("v1")) })
+		defer stop()
+		sleep(10 * time.Second)
+		w.update(func() {
+			w.fault["crds.get"] = "late"
+			w.lags = []time.Duration{20 * time.Second}
+			w.setCRD(gadget("v1", "v2"))
+		})
+		synctest.Wait()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := r.ResolveGVR(t.Context(), gadgetsV2); err != nil {
+				t.Errorf("v2: %v", err)
+			}
+		})
+		sleep(100 * time.Millisecond)
+		w.update(func() { w.setCRD(gadget("v1", "v2", "v3")) })
+		synctest.Wait()
+		if _, err := r.ResolveGVR(t.Context(), gadgets.GroupResource().WithVersion("v3")); err != nil {
+			t.Errorf("v3: %v", err)
+		}
+		wg.Wait()
+	})
+}

@@ -224,8 +224,8 @@ func (s *restServer) object(ctx context.Context, ref objectRef, accept string, i
 }
 
 // readChanged reads the CRDs that may define what q asks for and have changed so recently that documents may
-// be older. It reports whether c, the snapshot of a run that refuses q, is out of date after that. For each
-// of its events, a CRD is read once; questions that come meanwhile wait for that.
+// be older. It reports whether c, the snapshot of a run that refuses q, is out of date after that, or a CRD may have
+// to be read again. For each of its events, a CRD is read once; questions that come meanwhile wait for that.
 func (r *Resolver) readChanged(ctx context.Context, q question, c *snapshot) bool {
 	l := r.liveRun()
 	s, ok := r.server.(*restServer)
@@ -235,8 +235,9 @@ func (r *Resolver) readChanged(ctx context.Context, q question, c *snapshot) boo
 	l.mu.Lock()
 	metas := l.knowledge.changedFor(q, c, time.Now())
 	l.mu.Unlock()
+	again := false
 	for _, meta := range metas {
-		definition, err := r.readCRD(ctx, s, meta.Name)
+		definition, joined, err := r.readCRD(ctx, s, meta.Name)
 		if ctx.Err() != nil {
 			return false
 		}
@@ -244,13 +245,16 @@ func (r *Resolver) readChanged(ctx context.Context, q question, c *snapshot) boo
 		if err == nil {
 			l.knowledge.read(definition)
 		}
-		if state := l.knowledge.crd(groupResourceOf(meta.Name)); state != nil {
-			state.readFor = meta
+		if state := l.knowledge.crd(groupResourceOf(meta.Name)); state != nil && !l.knowledge.fresh(state) {
+			if !joined { // otherwise the response may be older than the event
+				state.readFor = meta
+			}
+			again = again || state.readFor != state.meta
 		}
 		l.publishLocked(time.Now())
 		l.mu.Unlock()
 	}
-	return r.current.Load() != c && ctx.Err() == nil
+	return (again || r.current.Load() != c) && ctx.Err() == nil
 }
 
 // changedFor returns the metadata of the CRDs that readChanged reads: the CRD of the resource if its plural is

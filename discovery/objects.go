@@ -191,7 +191,7 @@ func (r *Resolver) explained(ctx context.Context, q question, refusal error) err
 	if !ok || name == "" {
 		return refusal
 	}
-	definition, err := r.readCRD(ctx, rest, name)
+	definition, _, err := r.readCRD(ctx, rest, name)
 	switch {
 	case err != nil: // it does not exist, or can't be read
 		return refusal
@@ -206,15 +206,14 @@ func (r *Resolver) explained(ctx context.Context, q question, refusal error) err
 	return refusal
 }
 
-// readCRD requests one CRD. Concurrent calls share the request.
-func (r *Resolver) readCRD(ctx context.Context, server *restServer, name string) (*crd, error) {
-	definition, _, err := r.definitions.Do(ctx, name, nil, func(ctx context.Context) (*crd, error) {
+// readCRD requests one CRD. Concurrent calls share the request. Joined reports whether it had been sent before the call.
+func (r *Resolver) readCRD(ctx context.Context, server *restServer, name string) (definition *crd, joined bool, err error) {
+	return r.definitions.Do(ctx, name, nil, func(ctx context.Context) (*crd, error) {
 		definition, ref := &crd{}, objectRef{crdPath, name}
 		err := server.object(ctx, ref, acceptLegacy, definition, &definition.Metadata)
 		server.endpoint.pauses.settle(ref.path+"/"+ref.name, err)
 		return definition, err
 	})
-	return definition, err
 }
 
 // definition returns the name of the CRD that would define the resource of q, or "".

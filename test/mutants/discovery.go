@@ -39,6 +39,7 @@ var ofDiscovery = []table{
 		{"a question reads a CRD that has not changed", "knowledge.changedFor", never("now.Sub(state.changed) > recently")},
 		{"requests of a given discovery client are not counted", "adapter.groupVersion", drop("s.calls.Add(1)")},
 		{"a NotServed answer may be older than its question", "Resolver.requestSnapshot", never("err == nil && joined && errors.Is(try(result()), ErrNotServed)")},
+		{"a CRD that was read before its last event is not read again", "Resolver.readChanged", always("!joined")},
 		{"a refusal that is older than a change is stored", "Resolver.deny", replace("r.noticed == noticed", "true")},
 		{"the versions of a CRD that was created again are refused", "Resolver.replace", never("l.knowledge.isRecreated(was.GVR.GroupResource())")},
 		{"a CRD that was created again is not served", "knowledge.withDefinitions", replace("state.meta == nil || k.fresh(state)", "state.gone != nil || k.fresh(state)")},
