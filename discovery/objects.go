@@ -175,6 +175,13 @@ func (c *crd) hasName(r reading) bool {
 	return false
 }
 
+// mayServe reports whether the CRD has what r asks for, once it is established.
+func (c *crd) mayServe(r reading) bool {
+	return c.hasName(r) && slices.ContainsFunc(c.Spec.Versions, func(v crdVersion) bool {
+		return v.Served && r.covers(schema.GroupVersion{Group: c.Spec.Group, Version: v.Name})
+	})
+}
+
 // isSettled reports whether the server has processed this generation of the CRD: then the status does
 // not change until the next generation.
 func (c *crd) isSettled() bool {
@@ -195,8 +202,11 @@ func (r *Resolver) explained(ctx context.Context, q question, refusal error) err
 	switch {
 	case err != nil: // it does not exist, or can't be read
 		return refusal
-	case !definition.isEstablished():
+	case definition.isEstablished():
+	case slices.ContainsFunc(q.readings(), definition.mayServe):
 		return newNotEstablishedError(q, definition)
+	default:
+		return refusal
 	}
 	for _, res := range definition.resources() {
 		if q.ref.Version == "" || res.GVR.Version == q.ref.Version {
@@ -311,11 +321,8 @@ func (a *apiService) available() bool {
 func (c *snapshot) waitingFor(r reading) *crd {
 	for _, g := range c.groupsFor(r) {
 		for _, definition := range g.waiting {
-			for i := range definition.Spec.Versions {
-				v := &definition.Spec.Versions[i]
-				if v.Served && r.covers(schema.GroupVersion{Group: definition.Spec.Group, Version: v.Name}) && definition.hasName(r) {
-					return definition
-				}
+			if definition.mayServe(r) {
+				return definition
 			}
 		}
 	}

@@ -69,7 +69,8 @@ var ofDiscovery = []table{
 		{"documents contradict a CRD that is not established", "crd.resources", never("!c.isEstablished()")},
 		{"versions that are not served are reported as served", "crd.resources", always("v.Served")},
 		{"the first version is the preferred one", "groupDoc.version", never("version.CompareKubeAwareVersionStrings(v.name, name) < 0")},
-		{"an error does not say that the CRD is not established", "Resolver.explained", never("!definition.isEstablished()")},
+		{"an error does not say that the CRD is not established", "Resolver.explained", always("definition.isEstablished()")},
+		{"a CRD that is not established is the reason for which another version is not served", "Resolver.explained", always("slices.ContainsFunc(q.readings(), definition.mayServe)")},
 		{"the preferred version does not come first", "preferredFirst", replace(
 			"slices.Insert(versions, 0, v.Version)", "append(versions, v.Version)")},
 		{"a stale version is read as current", "parseVersion", drop("version.err = errStale")},

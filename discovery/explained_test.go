@@ -1,0 +1,34 @@
+package discovery_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gvrkit/gvrkit/discovery"
+)
+
+// A version that a CRD does not have is not served because of that, and not because the CRD is not established.
+func TestResolve_ACRDThatIsNotEstablishedExplainsItsOwnVersionsOnly(t *testing.T) {
+	for name, runs := range map[string]bool{"without a run": false, "with a run": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				w.update(func() {
+					c := gadget("v1")
+					c.established = false
+					w.setCRD(c)
+				})
+				if runs {
+					runFor(t, r)
+				}
+				sleep(time.Minute)
+				_, err := r.ResolveGVR(t.Context(), gadgets)
+				checkKind(t, err, discovery.ErrNotEstablished)
+				_, err = r.ResolveGR(t.Context(), gadgets.GroupResource())
+				checkKind(t, err, discovery.ErrNotEstablished)
+				_, err = r.ResolveGVR(t.Context(), gadgets.GroupResource().WithVersion("v2"))
+				checkKind(t, err, discovery.ErrNotServed)
+			})
+		})
+	}
+}
