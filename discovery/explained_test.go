@@ -32,3 +32,26 @@ func TestResolve_ACRDThatIsNotEstablishedExplainsItsOwnVersionsOnly(t *testing.T
 		})
 	}
 }
+
+// Requests for the type go to the other server, which does not have it. The CRD is established, and is never served.
+func TestResolve_ACRDWhoseGroupVersionAnotherServerServesIsNotServed(t *testing.T) {
+	for name, runs := range map[string]bool{"without a run": false, "with a run": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				w.update(func() {
+					w.serveByService("others")
+					w.setCRD(gadget("v1"))
+				})
+				if runs {
+					runFor(t, r)
+				}
+				sleep(time.Minute)
+				_, err := r.ResolveGVR(t.Context(), gadgets)
+				checkKind(t, err, discovery.ErrNotServed)
+				_, err = r.ResolveGR(t.Context(), gadgets.GroupResource())
+				checkKind(t, err, discovery.ErrNotServed)
+			})
+		})
+	}
+}

@@ -209,11 +209,21 @@ func (r *Resolver) explained(ctx context.Context, q question, refusal error) err
 		return refusal
 	}
 	for _, res := range definition.resources() {
-		if q.ref.Version == "" || res.GVR.Version == q.ref.Version {
-			return inconclusive(q.ref, errDisagree, res.GVR.GroupVersion())
+		gv := res.GVR.GroupVersion()
+		if (q.ref.Version == "" || gv.Version == q.ref.Version) && !r.isAggregated(ctx, rest, gv) {
+			return inconclusive(q.ref, errDisagree, gv)
 		}
 	}
 	return refusal
+}
+
+// isAggregated reports whether another server is known to serve gv: then it has no resources of CRDs.
+func (r *Resolver) isAggregated(ctx context.Context, server *restServer, gv schema.GroupVersion) bool {
+	ctx, cancel := context.WithTimeout(ctx, r.options.requestTimeout)
+	defer cancel()
+	item, ref := &apiService{}, objectRef{apiServicePath, gv.Version + "." + gv.Group}
+	err := server.object(ctx, ref, acceptLegacy, item, &item.Metadata)
+	return err == nil && item.backing() == BackingAggregated
 }
 
 // readCRD requests one CRD. Concurrent calls share the request. Joined reports whether it had been sent before the call.

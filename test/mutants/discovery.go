@@ -70,6 +70,7 @@ var ofDiscovery = []table{
 		{"versions that are not served are reported as served", "crd.resources", always("v.Served")},
 		{"the first version is the preferred one", "groupDoc.version", never("version.CompareKubeAwareVersionStrings(v.name, name) < 0")},
 		{"an error does not say that the CRD is not established", "Resolver.explained", always("definition.isEstablished()")},
+		{"a CRD is served by another server later", "Resolver.explained", replace("!r.isAggregated(ctx, rest, gv)", "true")},
 		{"a CRD that is not established is the reason for which another version is not served", "Resolver.explained", always("slices.ContainsFunc(q.readings(), definition.mayServe)")},
 		{"the preferred version does not come first", "preferredFirst", replace(
 			"slices.Insert(versions, 0, v.Version)", "append(versions, v.Version)")},
