@@ -151,7 +151,7 @@ func (k *knowledge) withDefinitions(view *groupView, now time.Time) {
 	name := view.name
 	served := map[string]bool{}
 	for i := range view.resources {
-		served[view.resources[i].GVR.Resource] = view.resources[i].Backing != BackingAggregated
+		served[view.resources[i].GVR.Resource] = true // also if another server serves it
 	}
 	for _, plural := range slices.Sorted(maps.Keys(k.crds[name])) {
 		state, gr := k.crds[name][plural], schema.GroupResource{Group: name, Resource: plural}
@@ -161,10 +161,9 @@ func (k *knowledge) withDefinitions(view *groupView, now time.Time) {
 			}
 			view.decided[plural] = true
 		}
-		_, other := served[plural]
 		switch {
 		case state.meta == nil:
-		case served[plural], other: // also if another server serves the resource
+		case served[plural]:
 			delete(k.unlisted, gr)
 		default:
 			if k.unlisted == nil {
