@@ -74,7 +74,7 @@ func (r *Resolver) isFinal(c *snapshot, q question, refusal error) bool {
 		return false
 	}
 	gvr, full := q.gvr()
-	return errors.Is(refusal, ErrNotEstablished) && r.live.conclusive() || full && c.decides(gvr.GroupResource())
+	return errors.Is(refusal, ErrNotEstablished) && r.live.conclusive() || full && c.decides(gvr)
 }
 
 // confirm asks the server whether refusal, the result of q in c, is right. C is the snapshot of a run.

@@ -55,3 +55,31 @@ func TestResolve_ACRDWhoseGroupVersionAnotherServerServesIsNotServed(t *testing.
 		})
 	}
 }
+
+// A CRD decides only about the versions that the API server itself serves. The resources of another server change without an event.
+func TestRun_ACRDDoesNotDecideAboutAVersionOfAnotherServer(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		v2 := gadgets.GroupResource().WithVersion("v2")
+		runFor(t, r)
+		sleep(time.Minute)
+		w.update(func() {
+			w.backends["v2.example.org"] = []string{"others"}
+			w.setAPI(&apiServiceObject{name: "v2.example.org", service: true, available: true})
+			w.lags = []time.Duration{5 * time.Second} // so that the CRD is read
+			w.setCRD(gadget("v1"))
+		})
+		sleep(time.Minute)
+		w.update(func() {
+			if w.counts["crds.get"] == 0 {
+				t.Error("the CRD has not been read")
+			}
+			w.lags = []time.Duration{0}
+			w.backends["v2.example.org"] = []string{"gadgets"}
+			w.snapshot()
+		})
+		if _, err := r.ResolveGVR(t.Context(), v2); err != nil {
+			t.Error(err)
+		}
+	})
+}

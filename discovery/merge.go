@@ -142,8 +142,19 @@ func (k *knowledge) view(name string, before *groupView, now time.Time) *groupVi
 	group.versions = slices.DeleteFunc(group.versions, func(v versionDoc) bool { return v.name == "" })
 	view := newGroupView(group)
 	k.withDefinitions(view, now)
+	view.foreign = k.foreign(name)
 	view.types = k.types(view, before)
 	return view
+}
+
+// foreign returns the versions of a group that another server may serve.
+func (k *knowledge) foreign(group string) (versions []string) {
+	for _, version := range slices.Sorted(maps.Keys(k.apis[group])) {
+		if gv := (schema.GroupVersion{Group: group, Version: version}); k.backing(gv) == BackingAggregated || k.undecided(gv) {
+			versions = append(versions, version)
+		}
+	}
+	return versions
 }
 
 // withDefinitions adds the state of the CRDs of a group, and records the CRDs without a served resource.

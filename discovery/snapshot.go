@@ -50,8 +50,9 @@ type groupView struct {
 	// types are the states of the types, each once.
 	types []typeState
 	// decided are the plurals for which the CRDs are conclusive: a version that is not listed is
-	// not served.
+	// not served, unless another server may serve the version: it is among foreign.
 	decided map[string]bool
+	foreign []string
 
 	index func() *index
 }
@@ -129,17 +130,17 @@ func (c *snapshot) same(other *snapshot) bool {
 		c.crdsRule == other.crdsRule
 }
 
-// decides reports whether the CRDs are conclusive about gr.
-func (c *snapshot) decides(gr schema.GroupResource) bool {
-	group := c.group(gr.Group)
-	return group != nil && group.decided[gr.Resource]
+// decides reports whether the CRDs are conclusive about gvr.
+func (c *snapshot) decides(gvr schema.GroupVersionResource) bool {
+	group := c.group(gvr.Group)
+	return group != nil && group.decided[gvr.Resource] && !slices.Contains(group.foreign, gvr.Version)
 }
 
 // same reports whether g and other are equal.
 func (g *groupView) same(other *groupView) bool {
 	return g.name == other.name && slices.Equal(g.versions, other.versions) && reflect.DeepEqual(g.resources, other.resources) &&
 		maps.EqualFunc(g.failed, other.failed, func(a, b error) bool { return errorText(a) == errorText(b) }) &&
-		slices.Equal(g.waiting, other.waiting) && maps.Equal(g.decided, other.decided) &&
+		slices.Equal(g.waiting, other.waiting) && maps.Equal(g.decided, other.decided) && slices.Equal(g.foreign, other.foreign) &&
 		slices.EqualFunc(g.types, other.types, typeState.same)
 }
 

@@ -70,6 +70,7 @@ var ofDiscovery = []table{
 		{"versions that are not served are reported as served", "crd.resources", always("v.Served")},
 		{"the first version is the preferred one", "groupDoc.version", never("version.CompareKubeAwareVersionStrings(v.name, name) < 0")},
 		{"an error does not say that the CRD is not established", "Resolver.explained", always("definition.isEstablished()")},
+		{"a CRD decides about a version of another server", "snapshot.decides", replace("!slices.Contains(group.foreign, gvr.Version)", "true")},
 		{"a CRD is served by another server later", "Resolver.explained", replace("!r.isAggregated(ctx, rest, gv)", "true")},
 		{"a CRD that is not established is the reason for which another version is not served", "Resolver.explained", always("slices.ContainsFunc(q.readings(), definition.mayServe)")},
 		{"the preferred version does not come first", "preferredFirst", replace(
@@ -242,7 +243,7 @@ var ofDiscovery = []table{
 		{"a mapper returns a version that is not served", "snapshot.ofKind", never(`gvk.Version != "" && res.GVK.Version != gvk.Version`)},
 		{"the first label of a group is a version", "snapshot.refuse", replace("slices.Contains(absent.searched, r.version)", `r.version != ""`)},
 		{"a group counts as served in any version", "snapshot.serves", always(`version == "" || version == q.ref.Version`)},
-		{"CRDs do not decide whether a type is served", "snapshot.decides", never("group != nil && group.decided[gr.Resource]")},
+		{"CRDs do not decide whether a type is served", "snapshot.decides", never("group != nil && group.decided[gvr.Resource]")},
 		{"a subscriber gets an event of a type that was added and removed", "combined", replace("nil", "[]Event{now}")},
 		{"a subscriber gets no event of a type that returned", "combined", replace("[]Event{last, now}", "[]Event{last}")},
 		{"an informer does not get the CRD of its type later", "eventQueue.wanted", replace("(!b.informers || !e.identifies())", "true")},
