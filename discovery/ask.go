@@ -239,9 +239,12 @@ func (r *Resolver) groupVersion(ctx context.Context, gv schema.GroupVersion) (ve
 	return version, joined, err
 }
 
-// requestAll requests all documents, and returns the snapshot after that.
+// requestAll requests all documents, and returns the snapshot after that. The result is not older than the call.
 func (r *Resolver) requestAll(ctx context.Context) (*snapshot, error) {
-	result, _, err := r.requestDocuments(ctx, allGroups, nil)
+	result, joined, err := r.requestDocuments(ctx, allGroups, nil)
+	if err == nil && joined {
+		result, _, err = r.requestDocuments(ctx, allGroups, nil)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,47 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/gvrkit/gvrkit/discovery"
 )
+
+// A list of types is older than a question if the question joins a request that was sent before.
+func TestResolveAll_HasATypeThatWasServedBefore(t *testing.T) {
+	for class, selector := range map[string]discovery.Selector{
+		"named":     {Groups: []string{"example.org"}},
+		"crds.list": {Groups: []string{"example.org"}, CRDLabels: labels.SelectorFromSet(labels.Set{"x": "y"})},
+	} {
+		t.Run(class, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				w.update(func() { w.fault[class] = "late" })
+				if class == "crds.list" { // the type is served, and gets its label
+					w.update(func() { w.setCRD(gadget("v1")) })
+					sleep(3 * time.Second)
+				}
+				var wg sync.WaitGroup
+				defer wg.Wait()
+				wg.Go(func() {
+					if all, err := r.ResolveAll(t.Context(), selector); err != nil || len(all) > 0 {
+						t.Errorf("before: %v, %v", all, err)
+					}
+				})
+				sleep(100 * time.Millisecond)
+				w.update(func() {
+					c := gadget("v1")
+					c.labels = map[string]string{"x": "y"}
+					w.setCRD(c)
+					w.setAPI(&apiServiceObject{name: gadgetsService, auto: "true", available: true})
+				})
+				sleep(100 * time.Millisecond)
+				if all, err := r.ResolveAll(t.Context(), selector); err != nil || len(all) != 1 {
+					t.Errorf("after: %v, %v", all, err)
+				}
+			})
+		})
+	}
+}
 
 var gadgetsV2 = gadgets.GroupResource().WithVersion("v2")
 

@@ -212,7 +212,10 @@ func (r *Resolver) crds(ctx context.Context) (map[string]*slimMeta, error) {
 	if !ok {
 		return nil, errNoWatch
 	}
-	metas, _, err := r.metas.Do(ctx, struct{}{}, nil, rest.crds)
+	metas, joined, err := r.metas.Do(ctx, struct{}{}, nil, rest.crds)
+	if err == nil && joined { // it may be older than the call
+		metas, _, err = r.metas.Do(ctx, struct{}{}, nil, rest.crds)
+	}
 	return metas, err
 }
 

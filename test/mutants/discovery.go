@@ -43,6 +43,8 @@ var ofDiscovery = []table{
 		{"a refusal that is older than a change is stored", "Resolver.deny", replace("r.noticed == noticed", "true")},
 		{"the versions of a CRD that was created again are refused", "Resolver.replace", never("l.knowledge.isRecreated(was.GVR.GroupResource())")},
 		{"a CRD that was created again is not served", "knowledge.withDefinitions", replace("state.meta == nil || k.fresh(state)", "state.gone != nil || k.fresh(state)")},
+		{"the documents of ResolveAll may be older than the call", "Resolver.requestAll", never("err == nil && joined")},
+		{"the labels of CRDs may be older than the call", "Resolver.crds", never("err == nil && joined")},
 		{"a NotFound response may be older than its question", "Resolver.requestVersion", replace("apierrors.IsNotFound(err)", "false")},
 		{"a resource that the server lists is reported as not served", "Resolver.answerGVR", never("refusal == nil")},
 		{"a kind is no name of a resource", "Resource.HasName", never("equal(r.GVK.Kind)")},
