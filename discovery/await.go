@@ -43,6 +43,7 @@ func (r *Resolver) await(ctx context.Context, q question) (Resource, error) {
 	defer r.expect(schema.GroupResource{Group: q.ref.Group, Resource: q.ref.Resource})()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var last error // the last answer of the server without a run
 	for {
 		r.mu.Lock()
 		changed := r.changed
@@ -60,6 +61,12 @@ func (r *Resolver) await(ctx context.Context, q question) (Resource, error) {
 		}
 		if err == nil || errors.Is(err, ErrAmbiguous) {
 			return res, err
+		}
+		if c == nil {
+			if last != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+				err = last // the request has ended with ctx
+			}
+			last = err
 		}
 		select {
 		case <-changed:

@@ -177,3 +177,18 @@ func TestAwait_ErrorHasTheLastAnswerAndTheCause(t *testing.T) {
 		})
 	}
 }
+
+// The last answer is that of the server, also if the context ends during the next request.
+func TestAwait_ErrorHasTheLastAnswerDuringARequest(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		done := awaited(ctx, r)
+		sleep(time.Second)
+		w.update(func() { w.fault["version"] = "hang" })
+		if err := <-done; !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, discovery.ErrNotServed) {
+			t.Errorf("error = %v", err)
+		}
+	})
+}

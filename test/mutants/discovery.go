@@ -63,6 +63,7 @@ var ofDiscovery = []table{
 		{"an inconclusive answer does not say when to ask again", "inconclusive", drop("out.Asked, out.Again = paused.asked, paused.until")},
 		{"a question does not wait for a run that has just begun", "Resolver.known", never("l != nil && !l.begun")},
 		{"Await returns a resource that is not served", "Resolver.await", always("err == nil || errors.Is(err, ErrAmbiguous)")},
+		{"the end of the context hides the last answer of Await", "Resolver.await", drop("err = last")},
 		{"awaited types are stored for ever", "Resolver.expect", drop("r.forgetWantsLocked(now)")},
 		{"awaited types with callers are forgotten", "Resolver.forgetWantsLocked", replace("w.callers == 0", "w.callers >= 0")},
 		{"Await does not notice changes", "Resolver.await", never("<-changed")},
