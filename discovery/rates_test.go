@@ -8,7 +8,10 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/internal/typefacts"
@@ -591,4 +594,29 @@ func TestRun_ReadsCRDsIfNoDocumentHasTheNamedGroups(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The limit is one of questions: it does not delay the documents that Run requests.
+func TestRun_TheLimitOfQuestionsDoesNotDelayDocuments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMemoryServer(1)
+		r, err := discovery.NewForConfig(&rest.Config{Host: "http://server", Transport: w}, discovery.WithUnknownRate(.05, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, stop := started(t, w, r, func() { w.fault["crds.get"] = "403" })
+		defer stop()
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		for _, name := range []string{"bolts.v9", "nuts.v9"} {
+			wg.Go(func() { _, _ = r.Resolve(t.Context(), name) })
+			sleep(100 * time.Millisecond)
+		}
+		w.update(func() {
+			w.setCRD(gadget("v1"))
+			w.setAPI(&apiServiceObject{name: gadgetsService, auto: "true", available: true})
+		})
+		sleep(3 * time.Second)
+		wantEvents(t, next, "Added gadgets.v1.example.org")
+	})
 }

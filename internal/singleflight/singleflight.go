@@ -31,19 +31,22 @@ type call[V any] struct {
 	panic   *panicError // request or admit has panicked
 	callers int         // that wait; guarded by Group.mu
 	sent    bool        // the request has been sent; guarded by Group.mu
+	limited bool        // the request waits for admission before it is sent
 }
 
 // Do returns the result of request for key. If a call for key is in progress, Do waits for its result.
 // Joined reports whether the request had been sent before Do was called: then the result may be older
 // than the call of Do. Before the request, admit is called, which may wait, and whose error is the
-// result; nil admits the request at once. If ctx ends first, Do returns the cause. If admit or request
-// panics, Do panics in each caller that waits, with an error that has the stack of the request.
+// result; nil admits the request at once, also if another one for key waits. If ctx ends first, Do returns
+// the cause. If admit or request panics, Do panics in each caller that waits, with an error that has the
+// stack of the request.
 func (g *Group[K, V]) Do(ctx context.Context, key K, admit func(context.Context) error, request func(context.Context) (V, error)) (value V, joined bool, err error) {
 	if ctx.Err() != nil {
 		return value, false, context.Cause(ctx)
 	}
 	g.mu.Lock()
 	current, inProgress := g.calls[key]
+	inProgress = inProgress && (current.sent || !current.limited || admit != nil)
 	if !inProgress {
 		current = g.startLocked(ctx, key, admit, request)
 	}
@@ -77,7 +80,7 @@ func (g *Group[K, V]) Callers(key K) int {
 // startLocked starts a call in a goroutine, which ends with the request. Caller holds g.mu.
 func (g *Group[K, V]) startLocked(ctx context.Context, key K, admit func(context.Context) error, request func(context.Context) (V, error)) *call[V] {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.Timeout)
-	c := &call[V]{cancel: cancel, done: make(chan struct{})}
+	c := &call[V]{cancel: cancel, done: make(chan struct{}), limited: admit != nil}
 	if g.calls == nil {
 		g.calls = map[K]*call[V]{}
 	}

@@ -241,3 +241,25 @@ func TestGroup_APanicReachesEachCaller(t *testing.T) {
 		}
 	})
 }
+
+func TestGroup_ACallWithoutAdmissionDoesNotWaitForThatOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounter()
+		admitted := make(chan struct{})
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				got, _, err := c.Do(t.Context(), "a", func(context.Context) error { <-admitted; return nil }, c.request)
+				if got != 2 || err != nil {
+					t.Errorf("admitted: %d, %v", got, err)
+				}
+			})
+		}
+		synctest.Wait()
+		if got, joined, err := c.Do(t.Context(), "a", nil, c.request); got != 1 || joined || err != nil {
+			t.Errorf("result = %d, %v, %v", got, joined, err)
+		}
+		close(admitted)
+		wg.Wait()
+	})
+}

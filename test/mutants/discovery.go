@@ -262,6 +262,7 @@ var ofDiscovery = []table{
 		{"the last caller does not wait for the request that it ends", "Group.Do", within("<-ctx.Done()", drop("<-current.done"))},
 		{"a panic of a shared request is lost", "call.repanic", never("c.panic != nil")},
 		{"a request that has been cancelled is joined", "Group.leave", never("g.calls[key] == left")},
+		{"a request without admission waits for that of another", "Group.Do", replace("current.sent || !current.limited || admit != nil", "true")},
 		{"a shared request has no timeout", "Group.startLocked", replace(
 			"context.WithTimeout(context.WithoutCancel(ctx), g.Timeout)", "context.WithCancel(context.WithoutCancel(ctx))")},
 	}},
