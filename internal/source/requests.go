@@ -126,7 +126,9 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 		err = r.checkAll(list)
 	}
 	if err != nil {
-		r.failed(ctx, VerbList, err)
+		if !r.gate.fallsBack(r.of, err) {
+			r.failed(ctx, VerbList, err)
+		}
 		return nil, err
 	}
 	return list, nil
@@ -176,7 +178,9 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 		err = *last
 	}
 	if err != nil {
-		r.failed(ctx, VerbWatch, err)
+		if !initial || !r.gate.fallsBack(r.of, err) {
+			r.failed(ctx, VerbWatch, err)
+		}
 		release()
 		if initial {
 			r.gate.throttled.note(err)

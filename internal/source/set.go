@@ -47,11 +47,18 @@ func (g *gate) set(t Type) *Namespaces {
 	return nil
 }
 
+// fallsBack reports whether lists of the allowed namespaces follow if err is the result of a list of all namespaces for t. Such an error is
+// no failure.
+func (g *gate) fallsBack(t Type, err error) bool {
+	set := g.cfg.Namespaces
+	return set != nil && t.Namespaced && apierrors.IsForbidden(err) && set.everywhere.Load()
+}
+
 // fallBack returns the set of namespaces to list if err is the result of a list of all namespaces for t; nil if there
 // is none.
 func (g *gate) fallBack(t Type, err error) *Namespaces {
-	if set := g.cfg.Namespaces; set != nil && t.Namespaced && apierrors.IsForbidden(err) && set.everywhere.Swap(false) {
-		return set
+	if g.fallsBack(t, err) && g.cfg.Namespaces.everywhere.Swap(false) {
+		return g.cfg.Namespaces
 	}
 	return nil
 }
