@@ -24,7 +24,6 @@ const (
 type encoder struct {
 	dict *Dictionary
 	scan *wire.Scanner
-	own  wire.Scanner // of a document of its own
 	// missing are the kind and apiVersion of an object that has neither. Named and empty say whether it has one of them, or one that
 	// is empty.
 	missing      metav1.TypeMeta

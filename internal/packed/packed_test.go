@@ -11,8 +11,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
 // decoded returns what client-go's decoder makes of data.
@@ -29,6 +32,14 @@ func same(a, b any) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// FromJSON packs the JSON of one object, as Read does.
+func (p *Packer) FromJSON(data []byte, drop *wire.Drop) (t Tape, ok bool) {
+	var from wire.Scanner
+	from.Reset(data)
+	t, ok = p.Read(&from, drop, metav1.TypeMeta{})
+	return t, ok && from.Done()
 }
 
 // check packs data in both ways, and compares the tapes with what client-go decodes.

@@ -33,20 +33,9 @@ func (p *Packer) Dictionary() *Dictionary {
 	return p.dict
 }
 
-// FromJSON packs the JSON of one object, without the fields of drop. It returns false for an object that is not
-// ordinary: client-go's decoder must decode it.
-func (p *Packer) FromJSON(data []byte, drop *wire.Drop) (t Tape, ok bool) {
-	return p.pack(func(e *encoder) bool {
-		e.own.Reset(data)
-		e.scan = &e.own
-		ok := e.scan.Next() == '{' && e.value(wire.Root(drop)) && e.scan.Done()
-		e.own.Reset(nil)
-		return ok
-	})
-}
-
-// Read packs the object at the position of from, and moves the scanner past it. It is as FromJSON, but an object with neither kind
-// nor apiVersion gets those of missing, if missing has a kind.
+// Read packs the object at the position of from, without the fields of drop, and moves the scanner past it. An object with neither
+// kind nor apiVersion gets those of missing, if missing has a kind. Read returns false for an object that is not ordinary: client-go's
+// decoder must decode it.
 func (p *Packer) Read(from *wire.Scanner, drop *wire.Drop, missing metav1.TypeMeta) (t Tape, ok bool) {
 	return p.pack(func(e *encoder) bool {
 		e.scan, e.missing = from, missing
