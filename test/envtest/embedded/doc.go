@@ -22,9 +22,9 @@
 //     milliseconds, and [Server.ResetObjects] deletes only objects. Tests that run in
 //     parallel can't use a reset: each of them uses its own namespace. A namespace
 //     needs no object: the server accepts any name.
-//   - The same objects for each test: [Server.Backup] once, and [Server.Restore] before
-//     each test. This is also how to test a CRD that is deleted and restored with the
-//     same UID.
+//   - The same objects for each test: [Server.Backup] once, and [Server.Reset] and
+//     [Server.Restore] before each test. This is also how to test a CRD that is deleted
+//     and restored with the same UID.
 //   - A program under test: [Server.Kubeconfig] and [Server.WriteKubeconfig].
 //
 // # What the server does not have
