@@ -90,11 +90,11 @@ func TestCoalescing_MergesWhileTheHandlerIsBusy(t *testing.T) {
 		setValue(in.T, in.cluster, "b", "2")
 		setValue(in.T, in.cluster, "a", "1")
 		setValue(in.T, in.cluster, "a", "2")
-		erase(in.T, in.cluster, "c")
-		erase(in.T, in.cluster, "d")
+		deleteWidget(in.T, in.cluster, "c")
+		deleteWidget(in.T, in.cluster, "d")
 		create(in.T, in.cluster, widgets, "ns", "d")
 		create(in.T, in.cluster, widgets, "ns", "e")
-		erase(in.T, in.cluster, "e")
+		deleteWidget(in.T, in.cluster, "e")
 		if got := handlerOf(in.T, l); got.Backlog != 4 || got.Merged != 9 || got.Delivered != 0 {
 			in.Errorf("in the first call: %+v", got)
 		}
@@ -115,7 +115,7 @@ func TestCoalescing_MergesWhileTheHandlerIsBusy(t *testing.T) {
 		}
 		setValue(in.T, in.cluster, "a", "3")
 		synctest.Wait()
-		erase(in.T, in.cluster, "d")
+		deleteWidget(in.T, in.cluster, "d")
 		create(in.T, in.cluster, widgets, "ns", "d")
 		setValue(in.T, in.cluster, "d", "1")
 		synctest.Wait()
@@ -144,7 +144,7 @@ func TestCoalescing_HandlerWithoutDelayGetsEachEvent(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(12 * time.Second) // a resync
-		erase(in.T, in.cluster, "a")
+		deleteWidget(in.T, in.cluster, "a")
 		synctest.Wait()
 		want := []string{"add a initial", "update a a1", "update a1 a2", "update a2 a2", "delete a2"}
 		if diff := cmp.Diff(want, handler.take()); diff != "" {
@@ -507,7 +507,7 @@ func TestCoalescing_LimitsTheOldStatesThatWait(t *testing.T) {
 					paint(t, cluster, name, "blue")
 					synctest.Wait() // the handler is in the call for a
 				}
-				erase(t, cluster, "d")
+				deleteWidget(t, cluster, "d")
 				synctest.Wait()
 				for range 4 {
 					handler.let <- struct{}{}

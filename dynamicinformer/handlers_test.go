@@ -41,14 +41,6 @@ func (s *slow) doneWith(calls int) {
 	synctest.Wait()
 }
 
-// erase deletes a widget.
-func erase(t *testing.T, cluster *fakecluster.Cluster, name string) {
-	t.Helper()
-	if err := cluster.Resource(widgets).Namespace("ns").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // handlerOf returns the status of the only handler of l's informer.
 func handlerOf(t *testing.T, l *dynamicinformer.Lease) status.Handler {
 	t.Helper()
@@ -105,7 +97,7 @@ func TestHandlerStatus_CountsEventsFromItsAdditionOn(t *testing.T) {
 		}
 		synctest.Wait()
 		for i := range 8 {
-			erase(in.T, in.cluster, fmt.Sprintf("w%d", i))
+			deleteWidget(in.T, in.cluster, fmt.Sprintf("w%d", i))
 		}
 		synctest.Wait()
 		handler := newSlow()
@@ -386,7 +378,7 @@ func TestStatus_CountsTraffic(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		create(t, cluster, widgets, "ns", "b")
-		erase(t, cluster, "a")
+		deleteWidget(t, cluster, "a")
 		synctest.Wait()
 		last := time.Now()
 		time.Sleep(time.Minute)

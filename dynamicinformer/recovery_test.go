@@ -102,7 +102,7 @@ func TestRecovery_HandlerGoesOnAfterAPanic(t *testing.T) {
 			set("b", "good")
 			failing.Delivered, failing.FailedObjects, failing.LastFailed = 5, 1, "ns/a"
 			check("after a call for one of the objects has returned", failing)
-			erase(in.T, in.cluster, "a") // its last state is bad: the deletion panics
+			deleteWidget(in.T, in.cluster, "a") // its last state is bad: the deletion panics
 			check("after the deletion of the other one", status.Handler{Delivered: 6, Panics: 3, LastPanic: "no spec in bad"})
 			want := []string{"add ns/a", "add ns/b", "update ns/a", "update ns/b", "update ns/b", "delete ns/a"}
 			if diff := cmp.Diff(want, handler.take()); diff != "" {

@@ -105,7 +105,7 @@ func TestResync_OfAHandlerIsInOrder(t *testing.T) {
 							create(in.T, in.cluster, widgets, "ns", name)
 							exists[name] = true
 						case random.IntN(3) == 0:
-							erase(in.T, in.cluster, name)
+							deleteWidget(in.T, in.cluster, name)
 							delete(exists, name)
 						default:
 							setValue(in.T, in.cluster, name, fmt.Sprint(i))
