@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding"
 	"encoding/json"
+	"errors"
 	"math"
 	"reflect"
 	"slices"
@@ -105,19 +106,23 @@ func (c *Converter[T]) convert(content map[string]any, integers bool) (T, error)
 	return to, nil
 }
 
-// Unmarshal decodes JSON. A panic of a method of the type is an error, which concerns one object. [WithoutValues] keeps
-// where it has panicked.
+// Unmarshal decodes JSON to a pointer. A panic of a method of the type is an error, which concerns one object. [WithoutValues] keeps
+// where it has panicked, and the field whose type has rejected its value by a method.
 func Unmarshal(data []byte, to any) error {
-	return recovered(func() error { return utiljson.Unmarshal(data, to) })
+	err := recovered(func() error { return utiljson.Unmarshal(data, to) })
+	if _, is := errors.AsType[ofMethod](err); err == nil || is {
+		return err
+	}
+	return cmp.Or(rejected(data, reflect.TypeOf(to).Elem()), err)
 }
 
-// panicked is the error of a type's method that has panicked.
-type panicked struct{ error }
+// ofMethod is the error of a type's method that has panicked, or has rejected a value. It has no value.
+type ofMethod struct{ error }
 
 func recovered(decode func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = panicked{errtext.Panicked("a method of the Go type")} // r may have values of the object
+			err = ofMethod{errtext.Panicked("a method of the Go type")} // r may have values of the object
 		}
 	}()
 	return decode()

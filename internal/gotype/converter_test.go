@@ -450,3 +450,41 @@ func TestConverter_AMethodThatPanicsIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// lasting is a T with fields of types that decode themselves.
+type lasting struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	inner             `json:",inline"`
+	Times             []*metav1.Time             `json:"times"`
+	Limits            map[string]metav1.Duration `json:"limits"`
+	Words             map[word]int               `json:"words"`
+	Size              int                        `json:"size"`
+}
+
+type inner struct {
+	For *metav1.Duration `json:"for,omitempty"`
+}
+
+func (l *lasting) DeepCopyObject() runtime.Object { clone := *l; return &clone }
+
+// The error of a value that a type's own method rejects names the field, and has neither the value nor a key.
+func TestConverter_NamesTheFieldWhoseTypeRejectsItsValue(t *testing.T) {
+	for json, want := range map[string]string{
+		`{"for":"a secret"}`:                        "the value of .for does not fit its Go type v1.Duration",
+		`{"for":5}`:                                 "the value of .for does not fit its Go type v1.Duration",
+		`{"times":[null,"a secret"]}`:               "the value of .times[1] does not fit its Go type v1.Time",
+		`{"limits":{"secret":"secret"},"size":1}`:   "the value of .limits[*] does not fit its Go type v1.Duration",
+		`{"for":null,"times":null,"size":"secret"}`: "json: cannot unmarshal string into Go struct field lasting.size of type int",
+		`{"metadata":{"creationTimestamp":"soon"}}`: "the value of .metadata.creationTimestamp does not fit its Go type v1.Time",
+	} {
+		content := func() map[string]any { return contentOf(t, json) }
+		_, converted := gotype.NewConverter[*lasting]().Convert(content())
+		_, decoded := gotype.NewConverter[*lasting]().Decode(text(json), content)
+		for _, err := range []error{converted, decoded} {
+			if err == nil || err.Error() != want {
+				t.Errorf("%s: error = %v, want %s", json, err, want)
+			}
+		}
+	}
+}

@@ -90,11 +90,10 @@ func (of Of[T]) String() string { return of.GoType().String() }
 func (of Of[T]) Empty() T { return reflect.New(of.GoType().Elem()).Interface().(T) }
 
 // WithoutValues returns err, an error of the JSON decoder, without values of the object: errors are stored, logged
-// and displayed, and the object may be a Secret. It keeps the Go field, which the decoder's own errors have.
-// The errors of a type's UnmarshalJSON have no field, and may have values.
+// and displayed, and the object may be a Secret. It keeps the Go field, which the decoder's own errors and those of [Unmarshal] have.
 func WithoutValues(err error) error {
 	const words = "json: cannot unmarshal "
-	if where, is := errors.AsType[panicked](err); is {
+	if where, is := errors.AsType[ofMethod](err); is {
 		return where
 	}
 	if what, found := strings.CutPrefix(err.Error(), words); found {

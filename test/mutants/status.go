@@ -198,6 +198,8 @@ var ofStatus = []table{
 		{"an integer that was rounded is converted", "exact", replace("math.Abs(value) < 1<<63", "true")},
 		{"unsigned fields have negative integers", "limits.narrow", drop("l.min = 0")},
 		{"a method of a Go type that panics has decoded the object", "recovered", never("r != nil")},
+		{"the field whose type rejects its value is not named", "rejected", always("by == nil")},
+		{"a field of an embedded struct whose type rejects its value is not named", "rejectedField", never("field.Type.Kind() == reflect.Struct")},
 		{"an error has a value", "Converter.convert", within("Unmarshal(data, to)", replace("WithoutValues(err)", "err"))},
 	}},
 	{"internal/gotype", "dynamicinformer", []mutant{
