@@ -191,8 +191,9 @@ func TestHandler_ReportsThatThereIsNoInformer(t *testing.T) {
 	for name, says := range map[string]string{
 		"widgets.v2.example.com":     "There is no informer on widgets.v2.example.com. There is one on widgets.v1.example.com.",
 		"gadgets.v1.example.com":     "There is no informer on gadgets.v1.example.com.",
-		"gadgets":                    "There is no informer on a resource with this name.",
-		"%3Cscript%3Ealert(1)%2F%2F": "There is no informer on a resource with this name.",
+		"gadgets.example.com":        "There is no informer on a resource with this name.",
+		"widgets":                    "There is no informer on a resource with this name. A name without a group is one of the core group.",
+		"%3Cscript%3Ealert(1)%2F%2F": "There is no informer on a resource with this name. A name without a group is one of the core group.",
 	} {
 		got := look(t, f.Handler(), "resource="+name)
 		if got.Code != http.StatusNotFound || !strings.Contains(got.Body.String(), says+"\n") {

@@ -99,8 +99,12 @@ func (e Explanation) String() string {
 
 // none says that there is no informer, and which other versions have one.
 func (e *Explanation) none() string {
-	if e.GVR.Version == "" {
-		return "There is no informer on a resource with this name."
+	if e.GVR.Version == "" { // Resource is the whole name
+		text := "There is no informer on a resource with this name."
+		if !strings.Contains(e.GVR.Resource, ".") {
+			text += " A name without a group is one of the core group."
+		}
+		return text
 	}
 	text := fmt.Sprintf("There is no informer on %s.", e.Name())
 	switch len(e.Elsewhere) {
