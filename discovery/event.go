@@ -84,7 +84,8 @@ const (
 	// have begun in between.
 	NoVersionServed EvidenceKind = "NoVersionServed"
 	// NotListed: two documents that were requested at least 5 s apart do not list the type, or one
-	// after its APIService was deleted.
+	// after its APIService was deleted. If CustomResourceDefinitions were not known, and are later, subscribers
+	// get another Removed event, with CRDDeleted or NoVersionServed, as after NoVersionServed.
 	NotListed EvidenceKind = "NotListed"
 )
 
@@ -310,31 +311,45 @@ func (k *knowledge) events(before, now *snapshot, at time.Time) []Event {
 			}
 		}
 	}
-	events = append(k.ended(now), events...)
+	events = append(k.ended(now, at), events...)
 	clear(k.deletions)
 	return append(removed, events...)
 }
 
-// remember stores the last state of a type that is reported as removed with evidence, if its CRD exists.
+// unservedType is a type that was reported as removed while its CRD existed, or may have existed.
+type unservedType struct {
+	typeState      // the last one
+	unknown   bool // the CRDs were not known
+}
+
+// remember stores the last state of a type that is reported as removed with evidence, if its CRD exists, or may
+// exist because the CRDs are not known.
 func (k *knowledge) remember(old typeState, evidence Evidence) {
-	if evidence.Kind != NoVersionServed {
+	if evidence.Kind != NoVersionServed && (k.crdsRule || !old.byCRD()) {
 		return
 	}
 	if k.unserved == nil {
-		k.unserved = map[schema.GroupResource]typeState{}
+		k.unserved = map[schema.GroupResource]unservedType{}
 	}
-	k.unserved[old.resource.GVR.GroupResource()] = old
+	k.unserved[old.resource.GVR.GroupResource()] = unservedType{old, !k.crdsRule}
 }
 
-// ended returns the ends of types that were reported as removed before, and whose CRDs have been deleted since
-// then: subscribers may have kept their objects.
-func (k *knowledge) ended(now *snapshot) (events []Event) {
+// ended returns what has become known of types that were reported as removed before: the deletion of their CRDs, since
+// subscribers may have kept their objects, and that CRDs that were not known serve no version.
+func (k *knowledge) ended(now *snapshot, at time.Time) (events []Event) {
 	for gr, old := range k.unserved {
-		deletion, deleted := k.deletions[gr]
-		if deleted {
-			events = append(events, Event{Type: Removed, Resource: old.resource, Evidence: deletion.of(old)})
+		var evidence Evidence
+		served := now.group(gr.Group).typeOf(gr.Resource).resource.GVR.Resource != ""
+		if deletion, deleted := k.deletions[gr]; deleted {
+			evidence = deletion.of(old.typeState)
+		} else if old.unknown && !served && now.decides(old.resource.GVR) {
+			evidence = k.evidence(old.typeState, at)
+			k.unserved[gr] = unservedType{typeState: old.typeState}
 		}
-		if deleted || now.group(gr.Group).typeOf(gr.Resource).resource.GVR.Resource != "" {
+		if evidence.Kind == CRDDeleted || evidence.Kind == NoVersionServed {
+			events = append(events, Event{Type: Removed, Resource: old.resource, Evidence: evidence})
+		}
+		if evidence.Kind == CRDDeleted || served {
 			delete(k.unserved, gr)
 		}
 	}

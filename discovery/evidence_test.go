@@ -680,3 +680,47 @@ func TestEvidence_TheEndOfACRDIsReportedOnceForATypeThatStays(t *testing.T) {
 		})
 	}
 }
+
+// Subscribers that got the removal of a type while CRDs were forbidden learn later what became of its CRD.
+func TestEvidence_ACRDThatIsKnownAgainIsEvidence(t *testing.T) {
+	unestablished := func(uid string) func(w *memoryServer) {
+		return func(w *memoryServer) {
+			again := gadget("v1")
+			again.established = false
+			if again.uid != uid {
+				w.dropCRD(gadgetsCRD)
+			}
+			again.uid = uid
+			w.setCRD(again)
+		}
+	}
+	for name, tc := range map[string]struct {
+		happens func(w *memoryServer)
+		want    []string
+	}{
+		"it serves no version":          {unestablished("1"), []string{"Removed gadgets.v1.example.org (NoVersionServed)"}},
+		"another one serves no version": {unestablished("2"), []string{"Removed gadgets.v1.example.org (CRDDeleted)"}},
+		"it is deleted":                 {func(w *memoryServer) { w.dropCRD(gadgetsCRD) }, []string{"Removed gadgets.v1.example.org (CRDDeleted)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				next, _ := started(t, w, r, func() { w.setCRD(gadget("v1")) })
+				w.update(func() {
+					w.fault["crds.list"], w.fault["crds.watch"], w.fault["crds.get"] = "403", "403", "403"
+					w.endWatches(w.crds, true)
+				})
+				sleep(time.Minute)
+				w.update(func() { tc.happens(w) })
+				sleep(5 * time.Minute)
+				wantEvents(t, next, "Removed gadgets.v1.example.org (NotListed)")
+				w.update(func() { clear(w.fault) })
+				sleep(10 * time.Minute)
+				wantEvents(t, next, tc.want...)
+				w.update(func() { w.setCRD(gadget("v1")) })
+				sleep(time.Minute)
+				wantEvents(t, next, "Added gadgets.v1.example.org")
+			})
+		})
+	}
+}

@@ -50,8 +50,8 @@ type knowledge struct {
 	builtIn map[schema.GroupResource]bool
 	// deletions are the CRDs that were deleted since the last snapshot.
 	deletions map[schema.GroupResource]Evidence
-	// unserved are the last states of the types that were reported as removed while their CRD existed.
-	unserved map[schema.GroupResource]typeState
+	// unserved are the types that were reported as removed while their CRD existed, or may have existed.
+	unserved map[schema.GroupResource]unservedType
 	// doubted are the resources that no source has any more.
 	doubted map[schema.GroupVersionResource]doubt
 	// dropped are the group versions whose APIService is deleted: one document that does not list their

@@ -129,6 +129,7 @@ type subscriber struct {
 	adds         map[string]int
 	added        map[string]time.Time
 	ended        map[types.UID]time.Time // the time of the event for the end of a CRD
+	unlisted     map[string]bool         // the types that are not listed, and of whose CRDs nothing was told since then
 	errors       []string
 	skipEvidence bool
 	lag          time.Duration
@@ -138,7 +139,7 @@ type subscriber struct {
 }
 
 func newSubscriber(w *memoryServer, lags []time.Duration) *subscriber {
-	p := &subscriber{w: w, known: map[string]discovery.Resource{}, adds: map[string]int{}, added: map[string]time.Time{}, ended: map[types.UID]time.Time{}}
+	p := &subscriber{w: w, known: map[string]discovery.Resource{}, adds: map[string]int{}, added: map[string]time.Time{}, ended: map[types.UID]time.Time{}, unlisted: map[string]bool{}}
 	for _, lag := range lags {
 		p.lag = max(p.lag, lag)
 	}
@@ -170,6 +171,7 @@ func (p *subscriber) take(e discovery.Event) {
 			bad("is there already")
 		}
 		p.known[key], p.added[key] = e.Resource, p.w.now()
+		delete(p.unlisted, key)
 		p.adds[key]++
 	case discovery.Changed:
 		if !there {
@@ -183,10 +185,15 @@ func (p *subscriber) take(e discovery.Event) {
 			bad("UID changed without Removed: %s to %s", old.CRDUID, e.Resource.CRDUID)
 		}
 	case discovery.Removed:
-		if end := e.Evidence.Kind == discovery.CRDDeleted && p.w.unserved[e.Evidence.CRDUID]; !there && !end {
+		end := e.Evidence.Kind == discovery.CRDDeleted && p.w.unserved[e.Evidence.CRDUID]
+		crd := e.Evidence.Kind != discovery.NotListed && (p.unlisted[key] || p.adds[key] == 0 && p.w.unlisted[key])
+		if !there && !end && !crd {
 			bad("is not there")
 		}
 		delete(p.known, key)
+		if p.unlisted[key] = e.Evidence.Kind == discovery.NotListed; p.unlisted[key] {
+			p.w.unlisted[key] = true
+		}
 		if e.Evidence.Kind == discovery.NoVersionServed {
 			p.w.unserved[e.Evidence.CRDUID] = true
 		}

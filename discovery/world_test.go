@@ -188,6 +188,7 @@ type memoryServer struct {
 	backends map[string][]string // by "v1.group": plurals
 	history  []servedState
 	unserved map[types.UID]bool // the CRDs of Removed events with NoVersionServed, for any subscriber
+	unlisted map[string]bool    // the types of Removed events with NotListed, for any subscriber
 	lags     []time.Duration
 	turn     int
 	skew     time.Duration
@@ -210,8 +211,8 @@ type memoryServer struct {
 
 func newMemoryServer(seed uint64) *memoryServer {
 	w := &memoryServer{
-		unserved: map[types.UID]bool{},
-		rng:      rand.New(rand.NewPCG(seed, 7)), backends: map[string][]string{}, fault: map[string]string{}, counts: map[string]int{}, deleted: map[string]time.Time{}, start: time.Now(),
+		unserved: map[types.UID]bool{}, unlisted: map[string]bool{},
+		rng: rand.New(rand.NewPCG(seed, 7)), backends: map[string][]string{}, fault: map[string]string{}, counts: map[string]int{}, deleted: map[string]time.Time{}, start: time.Now(),
 		crds: &objectStore{objs: map[string]serverObject{}, rvs: map[string]int{}, streams: map[*watchStream]bool{}},
 		apis: &objectStore{objs: map[string]serverObject{}, rvs: map[string]int{}, streams: map[*watchStream]bool{}},
 		lags: []time.Duration{0},
