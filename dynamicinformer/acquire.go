@@ -14,7 +14,6 @@ import (
 	"github.com/gvrkit/gvrkit/internal/handlers"
 	"github.com/gvrkit/gvrkit/internal/informer"
 	"github.com/gvrkit/gvrkit/internal/source"
-	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
 // Acquire returns a lease on the informer for gvr. With discovery, it first validates that gvr is served, in a version that the lease's policy
@@ -103,15 +102,6 @@ func (f *Factory) validate(ctx context.Context, k *key, o *leaseOptions) (discov
 		return discovery.Resource{}, nil
 	}
 	return res, err
-}
-
-// resolve asks the resolver, which must exist, for the type of k, in the version that an informer can use.
-func (f *Factory) resolve(ctx context.Context, k *key, verbs ...string) (discovery.Resource, error) {
-	gvr, err := f.meaning(ctx, k)
-	if err != nil {
-		return discovery.Resource{}, err
-	}
-	return f.options.resolver.ValidateVersion(typefacts.WithInformers(ctx), gvr, k.versions, verbs...)
 }
 
 // join makes l a lease on the entry under k. If there is none, it creates one.

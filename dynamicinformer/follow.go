@@ -70,12 +70,10 @@ func newFollowOptions(opts []FollowOption) followOptions {
 // WithStartLimit limits the number of types that wait for their first list at the same time to n. If n is zero or less, the limit is 8, the
 // default. A type whose list fails or takes longer than 5 s no longer counts, and the next type starts.
 func WithStartLimit(n int) FollowOption {
-	return followOptionFunc(func(o *followOptions) {
-		o.starts = n
-		if n <= 0 {
-			o.starts = defaultStartLimit
-		}
-	})
+	if n <= 0 {
+		n = defaultStartLimit
+	}
+	return followOptionFunc(func(o *followOptions) { o.starts = n })
 }
 
 // WithTypeLimit limits the number of types with a lease to n. Further types wait, in the order in which they were found, until a type has

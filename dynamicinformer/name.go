@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/discovery"
+	"github.com/gvrkit/gvrkit/internal/typefacts"
 )
 
 // AcquireRef is [Factory.Acquire] for the resource that ref means: a plural, singular, short name or kind, with or without a group and version,
@@ -39,13 +40,18 @@ func (f *Factory) AcquireGVK(ctx context.Context, gvk schema.GroupVersionKind, o
 	return f.AcquireRef(ctx, gvk.String(), opts...)
 }
 
-// meaning returns the GVR of k or, by name, the one that the name means at present.
-func (f *Factory) meaning(ctx context.Context, k *key) (schema.GroupVersionResource, error) {
-	if k.ref == "" {
-		return k.gvr, nil
+// resolve asks the resolver, which must exist, for the type of k or, by name, that which the name means at present, in the
+// version that an informer can use.
+func (f *Factory) resolve(ctx context.Context, k *key, verbs ...string) (discovery.Resource, error) {
+	gvr := k.gvr
+	if k.ref != "" {
+		res, err := f.options.resolver.Resolve(ctx, k.ref)
+		if err != nil {
+			return discovery.Resource{}, err
+		}
+		gvr = res.GVR
 	}
-	res, err := f.options.resolver.Resolve(ctx, k.ref)
-	return res.GVR, err
+	return f.options.resolver.ValidateVersion(typefacts.WithInformers(ctx), gvr, k.versions, verbs...)
 }
 
 // resource returns the resource of e at present: its GVR or, by name, the one that the name means.
@@ -68,14 +74,20 @@ func (e *entry) events() schema.GroupResource {
 }
 
 // resolveOrKeep is resolve for e. If e is by name, and the name does not mean its type alone any more, it returns
-// the type beside the error, as long as that is served.
+// the type beside the error, as long as that is served, or the error of the type if that may be served.
 func (f *Factory) resolveOrKeep(ctx context.Context, e *entry, verbs []string) (discovery.Resource, error) {
 	res, err := f.resolve(ctx, &e.key, verbs...)
-	if err == nil || e.ref == "" || errors.Is(err, discovery.ErrInconclusive) {
+	now := e.state.Snapshot()
+	if err == nil || e.ref == "" || errors.Is(err, discovery.ErrInconclusive) || now.Resource().GVK.Kind == "" {
 		return res, err
 	}
-	if now := e.state.Snapshot(); now.Resource().GVK.Kind != "" {
-		res, _ = f.options.resolver.ValidateVersion(ctx, now.GVR, e.versions, verbs...) // zero if it is gone
+	versions := e.versions
+	if e.gvr.Version == "" && versions == discovery.Exact() { // of the name, which has no version
+		versions = discovery.FollowPreferred()
+	}
+	res, failed := f.options.resolver.ValidateVersion(ctx, now.GVR, versions, verbs...) // zero if it fails
+	if absent, is := errors.AsType[*discovery.NotServedError](failed); failed != nil && (!is || len(absent.Versions) > 0) {
+		err = failed
 	}
 	return res, err
 }

@@ -144,6 +144,40 @@ func TestAcquireRef_KeepsATypeWithoutTheName(t *testing.T) {
 	})
 }
 
+// Its type is served in another version when the name is lost, and later not in the version of the name.
+func TestAcquireRef_KeepsATypeInAnotherVersion(t *testing.T) {
+	for ref, tc := range map[string]struct {
+		reason status.Reason
+		events []string
+	}{
+		"vessel":                       {status.ReasonNotFound, []string{"delete ns/a", "add ns/a"}}, // the fake cluster has other objects in v2
+		"vessel.v1.things.example.com": {status.ReasonVersionNotServed, nil},
+	} {
+		t.Run(ref, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := newCRDCluster()
+				cluster.define("ships", shortNames("vessel"))
+				v2 := kindOf("ships").GroupResource().WithVersion("v2")
+				cluster.Serve(fakecluster.Type{GVR: v2, Kind: kindName("ships"), Namespaced: true})
+				create(t, cluster, kindOf("ships"), "ns", "a")
+				create(t, cluster, v2, "ns", "a")
+				f := cluster.factory(t)
+				f.Start(t.Context())
+				l := acquireRef(t, f, ref)
+				events := listen(t, l.Informer())
+				checkName(t, "at first", l, events, status.StateSynced, "", "ships", "add ns/a")
+				cluster.Withdraw(kindOf("ships"))
+				cluster.change("ships", func(crd map[string]any) {
+					shortNames()(crd)
+					versions(map[string]bool{"v1": false, "v2": true})(crd)
+				})
+				checkName(t, "without the name and the version", l, events, status.StateDegraded, tc.reason, "ships", tc.events...)
+				shutdown(t, f)
+			})
+		})
+	}
+}
+
 func TestAcquireGVK_WaitsForTheKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCRDCluster()
