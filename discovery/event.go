@@ -43,7 +43,8 @@ type Change string
 const (
 	// VersionsChanged: the served versions or the preferred version.
 	VersionsChanged Change = "Versions"
-	// NamesChanged: the kind, the singular, the short names or the categories.
+	// NamesChanged: the kind, the singular, the short names or the categories; or the first three in another version, where
+	// they differ from those of the preferred version.
 	NamesChanged Change = "Names"
 	// ScopeChanged: the scope, namespaced or cluster.
 	ScopeChanged Change = "Scope"
@@ -100,6 +101,13 @@ func (e Event) String() string {
 	return text
 }
 
+// MayMean reports whether the event may change what name means: the type has or had the name, as [Resource.HasName], or it
+// may in other versions than the preferred one.
+func (e Event) MayMean(name string) bool {
+	return e.Resource.HasName(name) || e.Old.HasName(name) || len(e.Resource.Versions) > 1 ||
+		slices.Contains(e.Changes, VersionsChanged) || slices.Contains(e.Changes, NamesChanged)
+}
+
 // typeState is the state of a type from which events are computed.
 type typeState struct {
 	resource   Resource  // in the preferred version
@@ -111,6 +119,8 @@ type typeState struct {
 	labels     map[string]string // of the CRD
 	// others are the servers of other versions, if something else serves them than the preferred version.
 	others map[string]versionServer
+	// names are the names in other versions, by version, if they differ from those of the preferred version.
+	names string
 	// undecided is the date of the document that first listed the type, while its backing is not
 	// known. Written is the time of the last write of its APIService, or of the creation of its CRD.
 	// Both are times of the server's clock.
@@ -132,9 +142,12 @@ func (s typeState) server(version string) versionServer {
 	return versionServer{s.backing, s.uid, s.service}
 }
 
-// with returns s with what serves another version, whose resource is res. Facts that are not known at
+// with returns s with what serves another version, and its names, whose resource is res. Facts that are not known at
 // present are taken from old.
 func (s typeState) with(res Resource, old typeState) typeState {
+	if !res.sameNames(s.resource) {
+		s.names += fmt.Sprintf("%s %q %q %q ", res.GVR.Version, res.GVK.Kind, res.Singular, res.ShortNames)
+	}
 	server := versionServer{res.Backing, res.CRDUID, res.Service}
 	if before := old.server(res.GVR.Version); res.Backing == BackingUnknown && old.serves(res.GVR.Version) {
 		server = before
@@ -270,7 +283,7 @@ func (s typeState) changes(now typeState) []Change {
 		same   bool
 	}{
 		{VersionsChanged, slices.Equal(a.Versions, b.Versions)},
-		{NamesChanged, a.GVK.Kind == b.GVK.Kind && a.Singular == b.Singular && slices.Equal(a.ShortNames, b.ShortNames) && slices.Equal(a.Categories, b.Categories)},
+		{NamesChanged, a.sameNames(b) && slices.Equal(a.Categories, b.Categories) && s.names == now.names},
 		{ScopeChanged, a.Namespaced == b.Namespaced},
 		{VerbsChanged, sameSet(a.Verbs, b.Verbs) && sameSet(a.Subresources, b.Subresources)},
 		{ConversionChanged, s.conversion == now.conversion || s.conversion == "" || now.conversion == ""},

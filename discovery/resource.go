@@ -81,6 +81,11 @@ func (r Resource) HasName(name string) bool {
 	return equal(r.GVR.Resource) || equal(r.Singular) || equal(r.GVK.Kind) || slices.ContainsFunc(r.ShortNames, equal)
 }
 
+// sameNames reports whether r and other have the same kind, singular and short names.
+func (r Resource) sameNames(other Resource) bool {
+	return r.GVK.Kind == other.GVK.Kind && r.Singular == other.Singular && slices.Equal(r.ShortNames, other.ShortNames)
+}
+
 // Preferred reports whether this is the preferred version, among those that have the resource. It is
 // false if that is not known.
 func (r Resource) Preferred() bool {

@@ -300,6 +300,40 @@ func TestFollow_Names(t *testing.T) {
 	})
 }
 
+// The versions of a type can have different names. A name means the type if one version has it.
+func TestFollow_NamesOfOtherVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		version := func(name, kind string) fakecluster.Type {
+			return fakecluster.Type{GVR: kindOf("ships").GroupResource().WithVersion(name), Kind: kind}
+		}
+		cluster := fakecluster.New(widgetType, version("v1", "Ship"))
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		w := follow(t, f, discovery.Selector{Names: []string{"Vessel", "Boat"}})
+		l := acquireRef(t, f, "Vessel", dynamicinformer.WithAllowAbsent())
+		wants := func(when string, state status.State, reason status.Reason, want ...string) {
+			t.Helper()
+			time.Sleep(4 * time.Minute) // a resolver that polls
+			w.wants(t, when, want...)
+			if got := l.Status(); got.State != state || got.Reason != reason {
+				t.Errorf("%s: %s %s, want %s %s (%v)", when, got.State, got.Reason, state, reason, got.Err)
+			}
+		}
+		wants("another name", status.StateNotServed, status.ReasonNotFound)
+		cluster.Serve(version("v2", "Vessel")) // the cluster prefers the first version
+		wants("the name in another version", status.StateSynced, "", "start ships")
+		cluster.Serve(version("v2", "Ship"))
+		wants("no version has the name", status.StateDegraded, status.ReasonNotFound, "stop ships")
+		cluster.Serve(version("v2", "Boat"))
+		wants("another name again", status.StateDegraded, status.ReasonNotFound, "start ships")
+		cluster.Serve(version("v2", "Vessel"))
+		wants("the first name again", status.StateSynced, "")
+		cluster.Withdraw(version("v2", "").GVR)
+		wants("only one version", status.StateDegraded, status.ReasonNotFound, "stop ships")
+		w.leave()
+		shutdown(t, f)
+	})
+}
+
 var ofNet = discovery.Selector{CRDLabels: labels.SelectorFromSet(labels.Set{"team": "net"})}
 
 func TestFollow_SelectionThatCannotBeDecidedChangesNothing(t *testing.T) {

@@ -94,5 +94,5 @@ func (f *Factory) resolveOrKeep(ctx context.Context, e *entry, verbs []string) (
 
 // concerns reports whether event may change the type of e.
 func (e *entry) concerns(event discovery.Event) bool {
-	return e.ref == "" || event.Resource.HasName(e.gvr.Resource) || event.Old.HasName(e.gvr.Resource) || event.Resource.GVR.GroupResource() == e.resource().GroupResource()
+	return e.ref == "" || event.MayMean(e.gvr.Resource) || event.Resource.GVR.GroupResource() == e.resource().GroupResource()
 }

@@ -88,9 +88,8 @@ type Follower struct {
 	goroutines sync.WaitGroup
 	wake       chan struct{} // has a value if the timer must be set again
 
-	// names are the names of the selector without groups and versions, named are the served types that have one of
-	// them, and ambiguous the logged errors of those that an ambiguous name may mean. Only the goroutine of Run
-	// uses them.
+	// names are the names of the selector without groups and versions, named are the served types that they may mean,
+	// and ambiguous the logged errors of those that an ambiguous name may mean. Only the goroutine of Run uses them.
 	names     []string
 	named     map[schema.GroupResource]discovery.Resource
 	ambiguous map[schema.GroupResource]string
@@ -166,28 +165,22 @@ func (f *Follower) Status() status.Follow {
 func (f *Follower) handle(ctx context.Context, event discovery.Event) {
 	gr := event.Resource.GVR.GroupResource()
 	_, named := f.named[gr]
+	named = named || slices.ContainsFunc(f.names, event.MayMean)
 	switch {
 	case event.Type == discovery.Removed:
 		delete(f.named, gr)
 		delete(f.ambiguous, gr)
 		f.remove(ctx, event)
-	case len(f.names) == 0 || named && !f.mayMean(event.Resource):
-		delete(f.named, gr)
+	case len(f.names) == 0:
 		f.update(ctx, event.Resource)
-	case f.mayMean(event.Resource):
+	case named:
 		f.named[gr] = event.Resource
-		named = true
 	}
 	if named { // the event may have changed what the names mean
 		for _, res := range f.named {
 			f.update(ctx, res)
 		}
 	}
-}
-
-// mayMean reports whether one of the selector's names may mean res.
-func (f *Follower) mayMean(res discovery.Resource) bool {
-	return slices.ContainsFunc(f.names, res.HasName)
 }
 
 // remove records that a type is gone.
@@ -208,6 +201,9 @@ func (f *Follower) update(ctx context.Context, res discovery.Resource) {
 		klog.FromContext(ctx).Info("Can't decide whether to follow the resource, nothing changes", "resource", discovery.RefOf(res.GVR), "err", err)
 	} else if err == nil {
 		delete(f.ambiguous, res.GVR.GroupResource())
+	}
+	if err == nil && !selects && !slices.ContainsFunc(f.names, res.HasName) {
+		delete(f.named, res.GVR.GroupResource()) // its other versions have no name either
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -24,7 +24,7 @@ var ofDynamicinformer = []table{
 		{"an informer by name loses its objects when the name is lost and its version is not served", "Factory.resolveOrKeep", never("len(absent.Versions) > 0")},
 		{"Explain and WaitForSync don't find informers by name", "entry.resource", always(`e.ref == ""`)},
 		{"an informer by name does not notice other types", "entry.events", never(`e.ref != ""`)},
-		{"an informer by name does not notice new names of a type", "entry.concerns", never("event.Resource.HasName(e.gvr.Resource)")},
+		{"an informer by name does not notice new names of a type", "entry.concerns", never("event.MayMean(e.gvr.Resource)")},
 		{"an informer by name does not notice a name that its type has lost", "entry.concerns", never("event.Resource.GVR.GroupResource() == e.resource().GroupResource()")},
 		{"the status does not have the name", "Factory.status", after("i.ID, i.Ref, i.VersionPolicy, i.Form = e.number, e.ref, e.versions, e.form.String()", `i.Ref = ""`)},
 		{"AcquireTyped accepts WithMetadataOnly", "AcquireTyped", never("o.form == (form.Metadata{})")},

@@ -119,7 +119,7 @@ var ofHandlers = []table{
 		{"callbacks of Follow wait for callbacks of other types", "Follower.proceedLocked", replace(
 			"f.goroutines.Go(func() { f.work(ctx, t) })", "f.mu.Unlock(); f.work(ctx, t); f.mu.Lock()")},
 		{"Follow does not notice that a name means a known type", "Follower.handle", drop("f.named[gr] = event.Resource")},
-		{"Follow does not notice that a name means another type", "Follower.handle", drop("named = true")},
+		{"Follow does not notice that a name means another type", "Follower.handle", never("slices.ContainsFunc(f.names, event.MayMean)")},
 		{"an ambiguous name is logged each time", "Follower.update", drop("f.ambiguous[res.GVR.GroupResource()] = err.Error()")},
 		{"leases outlive Follow", "Follower.end", drop("for _, l := range leases { l.Release() }")},
 		{"WithTypeLimit has no effect", "Follower.startQueuedLocked", never("f.Most > 0 && f.active >= f.Most")},
