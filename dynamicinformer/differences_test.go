@@ -390,6 +390,26 @@ var differences = []difference{
 		reason: "otherwise an informer with an outdated cache reports that it has synced",
 	},
 	{
+		behaviour: behaviour{"a list that begins again has all pages", func(r *trial) {
+			var expired atomic.Bool
+			r.cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+				if req.Options.Continue != "" && !expired.Swap(true) {
+					return apierrors.NewResourceExpired("too old")
+				}
+				return noWatchList(ctx, req)
+			})
+			for _, name := range []string{"a", "b", "c"} {
+				r.create("ns", name)
+			}
+			factory := r.newFactory(r.cluster, 0, metav1.NamespaceAll, func(opts *metav1.ListOptions) { opts.Limit = 2 })
+			events := listen(r.t, factory.ForResource(widgets).Informer())
+			r.run(factory)
+			r.expect(events, "add ns/a", "add ns/b", "add ns/c")
+		}},
+		row:    "If the version of a list expires between two pages, and the list that replaces it has pages too, the cache has only the first page of that list.",
+		reason: "objects that exist would be missing, and handlers would get their deletions",
+	},
+	{
 		behaviour: behaviour{"a restore of etcd is noticed", func(r *trial) {
 			r.create("ns", "restored")
 			factory := r.plain()

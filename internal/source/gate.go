@@ -432,7 +432,7 @@ func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan str
 		pages.PageSize = cmp.Or(pages.PageSize, pageSize)
 	}
 	var err error
-	r.list, _, err = pages.ListWithAlloc(ctx, metav1.ListOptions{})
+	r.list, err = listAllOf(ctx, pages)
 	switch {
 	case arrivals == nil:
 	case err != nil:
@@ -442,6 +442,18 @@ func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan str
 		r.arrivals = append(r.arrivals, arrivals)
 	}
 	return &r, causeOf(ctx, err)
+}
+
+// listAllOf returns the list of all pages. If the version of the first page expires before the last one, the list begins again, without a limit.
+func listAllOf(ctx context.Context, pages *pager.ListPager) (runtime.Object, error) {
+	opts := metav1.ListOptions{}
+	pages.FullListIfExpired = false // the pager would return the first page of a list that the server or the tweak limits
+	list, later, err := pages.ListWithAlloc(ctx, opts)
+	if later && apierrors.IsResourceExpired(err) {
+		pages.PageSize = 0
+		list, _, err = pages.ListWithAlloc(ctx, opts)
+	}
+	return list, err
 }
 
 // watch opens a stream, unless there is news meanwhile.

@@ -1,0 +1,58 @@
+package source_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
+	"github.com/gvrkit/gvrkit/internal/source"
+)
+
+// The version of the first page may expire before the last page. The list that follows has pages, too, if a tweak limits it, or the server does.
+func TestPages_AListThatBeginsAgainIsComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var expires atomic.Int64
+		cluster := fakecluster.New(widgetType)
+		want := []string{"ns/a", "ns/b", "ns/c", "ns/d", "ns/e"}
+		for _, key := range want {
+			create(t, cluster, "ns", key[len("ns/"):], "red")
+		}
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.Options.Continue != "" && expires.CompareAndSwap(1, 0) || req.Verb == "watch" && expires.CompareAndSwap(2, 1) {
+				return apierrors.NewResourceExpired("too old")
+			}
+			return nil
+		})
+		expires.Store(1)
+		w, h := runInformer(t, source.Config{
+			Client: source.Unstructured(cluster), GVR: widgets, NoWatchList: true, Availability: newAvailability(source.Served),
+			Tweak:  func(opts *metav1.ListOptions) { opts.Limit = 2 },
+			Report: func(_ context.Context, err error) { t.Errorf("the list fails: %v", err) },
+		}), &handler{}
+		defer w.stop()
+		if _, err := w.AddEventHandler(h); err != nil {
+			t.Fatal(err)
+		}
+		check := func(when string, events int) {
+			t.Helper()
+			if diff := cmp.Diff(want, w.keys()); diff != "" || expires.Load() != 0 {
+				t.Errorf("%s, the store has (-want +got):\n%s", when, diff)
+			}
+			if got := h.take(); len(got) != events {
+				t.Errorf("%s, the handler got %q", when, got)
+			}
+		}
+		check("after the first list", len(want))
+		expires.Store(2)
+		cluster.CloseWatches(widgets)
+		time.Sleep(time.Minute)
+		check("after a later list", 0)
+	})
+}
