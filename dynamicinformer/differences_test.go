@@ -341,6 +341,16 @@ var differences = []difference{
 		reason: "one object would prevent the use of all others",
 	},
 	{
+		behaviour: behaviour{"an object that a list has twice is added once", func(r *trial) {
+			factory := r.newForConfig(r.t, &rest.Config{Transport: scripted{widgetJSON("a", 2, `{}`), widgetJSON("a", 2, `{}`)}})
+			events := listen(r.t, factory.ForResource(widgets).Informer())
+			r.run(factory)
+			r.expect(events, "add ns/a")
+		}},
+		row:    "An object that a list has twice, as lists with pages of some servers, is added twice.",
+		reason: "a handler that counts objects would count it twice",
+	},
+	{
 		behaviour: behaviour{"an object without a name is left out", func(r *trial) {
 			factory := r.newForConfig(r.t, &rest.Config{Transport: scripted{widgetJSON("a", 2, `{}`), `{"apiVersion":"example.com/v1","kind":"Widget"}`}})
 			events := listen(r.t, factory.ForResource(widgets).Informer())

@@ -219,8 +219,8 @@ func (l listed) byVersion() []string {
 	return keys
 }
 
-// replace replaces the known objects by those of a list. It reports false, and has no effect, if an object
-// has no name and strict is false.
+// replace replaces the known objects by those of a list. It reports false, and has no effect, if two objects have the same key, or if
+// an object has no name and strict is false.
 func (k *known) replace(r *response, of Type, strict bool, sizes *sizes) (done bool, err error) {
 	list := r.list
 	accessor, err := meta.ListAccessor(list)
@@ -243,7 +243,7 @@ func (k *known) replace(r *response, of Type, strict bool, sizes *sizes) (done b
 		objects.put(name.String(), id)
 		return nil
 	})
-	if err != nil || !done {
+	if err != nil || !done || objects.len() < meta.LenList(list) {
 		return false, err
 	}
 	k.mu.Lock()

@@ -10,6 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -54,5 +57,31 @@ func TestPages_AListThatBeginsAgainIsComplete(t *testing.T) {
 		cluster.CloseWatches(widgets)
 		time.Sleep(time.Minute)
 		check("after a later list", 0)
+	})
+}
+
+// The pages of a server that ignores versions may have an object twice: it moves to a later page.
+func TestPages_AnObjectInTwoPagesIsAddedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, begin := &script{watch: always(watch.NewFake(), nil)}, make(chan struct{})
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			<-begin
+			list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*newObject("a")}}
+			list.SetResourceVersion("1")
+			if len(client.requests()) == 1 {
+				list.SetContinue("more")
+			}
+			return list, nil
+		}
+		w, checker := runInformer(t, source.Config{Client: source.Unstructured(client), GVR: widgets, NoWatchList: true}), &eventChecker{t: t, there: map[string]types.UID{}}
+		defer w.stop()
+		if _, err := w.AddEventHandler(checker); err != nil {
+			t.Fatal(err)
+		}
+		close(begin)
+		synctest.Wait()
+		if got := w.source.State(); got.Objects != 1 || got.Events != 1 {
+			t.Errorf("%d objects, %d events", got.Objects, got.Events)
+		}
 	})
 }

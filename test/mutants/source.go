@@ -62,6 +62,7 @@ var ofSource = []table{
 		{"an object of another type is cached", "transform.apply", never("t.convert != nil")},
 		{"an object without a name is cached", "transform.decoded", never("err == nil")},
 		{"a list with an object without a name is used as it is", "known.replace", replace(`done && (strict || name.Name != "")`, "done")},
+		{"a list with an object twice is used as it is", "known.replace", never("objects.len() < meta.LenList(list)")},
 		{"the version stays that of the last good object", "resumableWatch.reject", always("s.skip(id.version)")},
 		{"no list follows an event without a name", "resumableWatch.pass", drop("s.nameless = s.nameless || event.Type != watch.Bookmark && isNameless(obj)")},
 		{"a list follows each watch after an event without a name", "resumableWatch.relist", drop("s.nameless = false")},
