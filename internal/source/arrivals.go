@@ -65,6 +65,19 @@ func (a *arrivals) end(complete bool) {
 	}
 }
 
+// settle gives the list's part of the budget to r, its response. If r has no list, because the list has failed, or the tweak or the client has
+// panicked, settle ends the part.
+func (a *arrivals) settle(r *response) {
+	switch {
+	case a == nil:
+	case r.list == nil:
+		a.end(false)
+		a.sizes.end()
+	default:
+		r.arrivals = append(r.arrivals, a)
+	}
+}
+
 // take converts a page, and returns the list of the converted objects. First says that it is the first page. If the estimate of the list does
 // not fit, the error is a [*budget.OverError].
 func (a *arrivals) take(ctx context.Context, page runtime.Object, first bool) (runtime.Object, error) {

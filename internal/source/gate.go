@@ -391,13 +391,14 @@ func (g *gate) list(ctx context.Context, from *requests, changed <-chan struct{}
 	return r, err
 }
 
-// listPages is list with the requests of one stage. If it fails, it ends arrivals.
+// listPages is list with the requests of one stage. If it fails or panics, it ends arrivals.
 func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan struct{}, limit int64, turn *turn, arrivals *arrivals) (*response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer cancelOn(news{changed: changed}, cancel)()
 	from = from.reporting(turn)
 	r := response{identity: g.identityIn, view: from.view}
+	defer arrivals.settle(&r)
 	empty := 0 // the number of pages in a row without objects
 	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		if empty >= emptyPages {
@@ -433,14 +434,6 @@ func (g *gate) listPages(ctx context.Context, from *requests, changed <-chan str
 	}
 	var err error
 	r.list, err = listAllOf(ctx, pages)
-	switch {
-	case arrivals == nil:
-	case err != nil:
-		arrivals.end(false)
-		g.sizes.end()
-	default:
-		r.arrivals = append(r.arrivals, arrivals)
-	}
 	return &r, causeOf(ctx, err)
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/gvrkit/gvrkit/internal/budget"
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
 )
@@ -82,6 +83,35 @@ func TestPages_AnObjectInTwoPagesIsAddedOnce(t *testing.T) {
 		synctest.Wait()
 		if got := w.source.State(); got.Objects != 1 || got.Events != 1 {
 			t.Errorf("%d objects, %d events", got.Objects, got.Events)
+		}
+	})
+}
+
+// A program may recover the panic of a function that it has given to the informer.
+func TestPages_APanicKeepsNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, memory := fakecluster.New(widgetType), budget.New(1<<20)
+		for _, name := range []string{"a", "b", "c"} {
+			create(t, cluster, "ns", name, "red")
+		}
+		s := source.New(source.Config{
+			Client: source.Unstructured(cluster), GVR: widgets, PageSize: 1, Budget: memory,
+			Tweak: func(opts *metav1.ListOptions) {
+				if opts.Continue != "" {
+					panic("tweak")
+				}
+			},
+		})
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			_, _ = gateOf(s).ListWithContext(t.Context(), metav1.ListOptions{})
+		}()
+		if got := memory.Status(); got.Lists != 0 {
+			t.Errorf("after the panic, the budget is %+v", got)
 		}
 	})
 }
