@@ -18,9 +18,10 @@ import (
 // arrivals are the pages of one list that have arrived, with its part of the budget. Nil arrivals have no limit.
 type arrivals struct {
 	*gate
-	room *budget.Reservation
-	of   *arriving
-	run  func(ctx context.Context, do func() error) error // runs do in the goroutine that calls the transform
+	namespace string // of a set; empty: there is no set
+	room      *budget.Reservation
+	of        *arriving
+	run       func(ctx context.Context, do func() error) error // runs do in the goroutine that calls the transform
 
 	// The fields below belong to that goroutine.
 	joined bool
@@ -55,7 +56,7 @@ func (g *gate) room(t Type, namespace string, of *arriving, run func(ctx context
 	if err != nil {
 		return nil, err
 	}
-	return &arrivals{gate: g, room: room, of: of, run: run}, nil
+	return &arrivals{gate: g, namespace: namespace, room: room, of: of, run: run}, nil
 }
 
 // end ends the list's part of the budget. Complete says that the reflector has the objects.
@@ -74,7 +75,7 @@ func (a *arrivals) settle(r *response) {
 		a.end(false)
 		a.sizes.end()
 	default:
-		r.arrivals = append(r.arrivals, a)
+		r.arrivals = map[string]*arrivals{a.namespace: a}
 	}
 }
 

@@ -6,10 +6,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/internal/budget"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -82,4 +88,39 @@ func TestArrivals_RefusedPagesAreDropped(t *testing.T) {
 	if a.kept != nil || a.bytes != 0 {
 		t.Errorf("%d objects are kept", len(a.kept))
 	}
+}
+
+// A list that replaces a watch may have the first lists of namespaces. Their objects count once while they move to the cache.
+func TestArrivals_ObjectsOfNewNamespacesCountOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+		cluster, memory, set := fakecluster.New(fakecluster.Type{GVR: gvr, Kind: "Widget", Namespaced: true}), budget.New(1<<20), NewNamespaces("a")
+		for _, namespace := range []string{"b", "c"} {
+			for i := range 30 {
+				obj := &unstructured.Unstructured{Object: map[string]any{}}
+				obj.SetName(fmt.Sprint("o", i))
+				if _, err := cluster.Resource(gvr).Namespace(namespace).Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		s := New(Config{Client: Unstructured(cluster), GVR: gvr, Namespaces: set, Budget: memory, Polling: time.Minute})
+		if _, err := s.gate.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		set.Set("a", "b", "c")
+		var most int64
+		w := &resumableWatch{gate: s.gate, out: func(watch.Event) bool {
+			now := memory.Status()
+			most = max(most, now.Caches+now.Lists)
+			return true
+		}}
+		of, changed := s.gate.available.Current()
+		if !w.relist(t.Context(), of, changed) {
+			t.Fatal("the watch ends")
+		}
+		if now := memory.Status(); now.Lists != 0 || s.State().Objects != 60 || most > now.Caches*3/2 {
+			t.Errorf("the cache takes %d bytes, and the lists %d; %d objects; it took %d", now.Caches, now.Lists, s.State().Objects, most)
+		}
+	})
 }

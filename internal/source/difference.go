@@ -157,7 +157,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 	s.compareVersions(ctx, &content, t)
 	_, _, of := s.known.place()
 	rewritten := of.GVR != t.GVR
-	if !s.delete(ctx, s.missingIn(content, t, s.known.keys()), s.leftBy(content, t)) || !s.give(content, rewritten, nil) || !s.send(bookmark(s.cfg.Client, content.version, t)) {
+	if !s.delete(ctx, s.missingIn(content, t, s.known.keys()), s.leftBy(content, t)) || !s.give(content, rewritten, content.response) || !s.send(bookmark(s.cfg.Client, content.version, t)) {
 		return false
 	}
 	kept := s.known.filledWith(t)
@@ -286,8 +286,8 @@ func (k *known) distrust(content listed) {
 }
 
 // give sends the objects that the reflector does not have, or has in another state or, if rewritten is true, in another API
-// version. They move from arrivals, which may be nil, to the cache.
-func (s *resumableWatch) give(content listed, rewritten bool, arrivals []*arrivals) bool {
+// version. They move from the response, which may be nil, to the cache.
+func (s *resumableWatch) give(content listed, rewritten bool, from *response) bool {
 	if rewritten || content.needsContent() {
 		s.known.distrust(content)
 	}
@@ -301,9 +301,7 @@ func (s *resumableWatch) give(content listed, rewritten bool, arrivals []*arriva
 			event.Type = watch.Modified
 		}
 		s.known.put(key, item.identity)
-		for _, a := range arrivals {
-			a.room.Move(int64(item.bytes))
-		}
+		from.moved(key, item)
 		if !s.send(event) {
 			return false
 		}

@@ -351,7 +351,18 @@ type response struct {
 	unavailable error                 // of a namespace that could not be listed, and is not forbidden
 	identity    func(metav1.Object) identity
 	view        *sharding.View // the slots of the objects; nil: all objects
-	arrivals    []*arrivals    // the lists that are limited; their objects are converted
+	// arrivals has the lists that are limited, by namespaces; empty without a set. Their objects are converted.
+	arrivals map[string]*arrivals
+}
+
+// moved records that the object under key is in the cache now. The response may be nil.
+func (r *response) moved(key string, item listedItem) {
+	if r == nil {
+		return
+	}
+	if a := r.arrivals[namespaceOf(key)]; a != nil {
+		a.room.Move(int64(item.bytes))
+	}
 }
 
 // end ends the part of the response, which may be nil, in a memory budget. Complete says that the reflector has its objects.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -192,7 +193,7 @@ func (g *gate) listAll(ctx context.Context, set *Namespaces, names []string, fro
 
 // merge returns the lists of namespaces as one.
 func merge(ctx context.Context, names []string, lists []*response, errs []error) (*response, error) {
-	r := &response{positions: make(map[string]position, len(names))}
+	r := &response{positions: make(map[string]position, len(names)), arrivals: map[string]*arrivals{}}
 	list := &internalversion.List{}
 	var versions []string
 	var failed error
@@ -219,7 +220,7 @@ func merge(ctx context.Context, names []string, lists []*response, errs []error)
 		r.identity = lists[i].identity
 		r.positions[name] = position{version: version, listed: true}
 		r.undecodable = append(r.undecodable, lists[i].undecodable...)
-		r.arrivals = append(r.arrivals, lists[i].arrivals...)
+		maps.Copy(r.arrivals, lists[i].arrivals)
 		versions = append(versions, version)
 	}
 	if failed != nil && len(versions) == 0 {
@@ -745,11 +746,7 @@ func (s *resumableWatch) passNamespace(ctx context.Context, p *part, content lis
 			left[key] = true
 		}
 	}
-	var limited []*arrivals
-	if p.list != nil {
-		limited = p.list.arrivals
-	}
-	if !s.delete(ctx, missing, left) || !s.give(content, false, limited) {
+	if !s.delete(ctx, missing, left) || !s.give(content, false, p.list) {
 		return false
 	}
 	if p.removed {

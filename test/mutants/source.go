@@ -38,6 +38,7 @@ var ofSource = []table{
 		{"namespaces call the transform concurrently", "gate.listAll", replace("work <- func() { done <- do() }", "done <- do()")},
 		{"a namespace that is added calls the transform beside the watch", "child.list", replace("c.give(ctx, &part{namespace: c.namespace, do: do})", "do()")},
 		{"Retry does not list a type again that did not fit", "gate.awaitRoom", within("<-retry", drop("g.account.Retry(names...)"))},
+		{"objects that move to the cache count twice", "resumableWatch.give", drop("from.moved(key, item)")},
 		{"a list that has failed keeps its room", "arrivals.settle", drop("a.end(false)")},
 		{"a type that does not fit is not packed", "arrivals.reserve", never("isOver(err) && a.of.whole && a.cfg.Packing != nil && a.cfg.Packing.Begin()")},
 		{"early pages of a packed cache stay trees", "arriving.pack", drop("c.object = a.transform.packed(c.object)")},
