@@ -112,8 +112,8 @@ func WithListConcurrency(lists int) Option {
 
 // WithListBudget limits the estimated size of the first lists in progress, as JSON, in bytes. A list waits as with [WithListConcurrency],
 // and again after its first page, which shows its size. A list that is larger than the budget is alone. Informers use first lists in pages
-// instead of watch-lists. The size of a list with a selector is not known in advance: it counts as far as it has arrived. If bytes is zero
-// or less, the default, there is no limit.
+// instead of watch-lists. The size of a list with a selector, or of a set of namespaces, is not known in advance: it counts as far as it has
+// arrived. If bytes is zero or less, the default, there is no limit.
 func WithListBudget(bytes int64) Option {
 	return optionFunc(func(o *options) { o.listBytes = bytes })
 }

@@ -579,6 +579,28 @@ func TestListQueue_BudgetWithASelector(t *testing.T) {
 	})
 }
 
+// A set of namespaces is one list. Each namespace may have one page, which is then its last one.
+func TestListQueue_BudgetWithASetOfNamespaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := source.NewListQueue(0, 2<<20)
+		first, second := newPaged(t, 1), newPaged(t, 1)
+		var names []string
+		for i := range 12 {
+			names = append(names, fmt.Sprint("n", i))
+		}
+		ended := startList(t.Context(), source.New(source.Config{Client: first, GVR: widgets, Queue: queue, Namespaces: source.NewNamespaces(names...)}))
+		first.allow(11)
+		s, next := second.start(queue)
+		if first.requests() != 12 || second.requests() != 0 || s.State().Queued.IsZero() {
+			t.Errorf("requests: %d and %d", first.requests(), second.requests())
+		}
+		first.allow(1)
+		<-ended
+		second.allow(1)
+		<-next
+	})
+}
+
 // Without a budget, an informer uses a watch-list; with one, a list in pages.
 func TestListQueue_BudgetNeedsAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -32,6 +32,7 @@ type turn struct {
 	charge  int64 // the part of the budget that the list has
 	wants   int64 // the part that it waits for
 	arrived int64 // the estimated size of the pages that have arrived
+	sized   bool  // the list has waited for the budget, after a page that has shown its size
 }
 
 // waits reports whether the list must wait.
@@ -94,7 +95,7 @@ func (t *turn) check() {
 // page records a page of the list. With a budget, the size of the list is that of its first page and of the
 // remaining objects, if these are as large. The list must then wait until waits reports false. If the server does
 // not report the number of remaining objects, as for a list with a selector, the list has the size of the
-// pages that have arrived.
+// pages that have arrived. So has a set of namespaces: it is one list.
 func (t *turn) page(list runtime.Object) {
 	if t == nil {
 		return
@@ -104,15 +105,31 @@ func (t *turn) page(list runtime.Object) {
 		return
 	}
 	content, err := meta.ListAccessor(list)
-	if err != nil || content.GetContinue() == "" {
+	if err != nil {
 		return
 	}
 	size := sizeOf(list)
+	if content.GetContinue() == "" {
+		t.arrive(size)
+		return
+	}
 	var rest float64 // a server may report any number
 	if remaining, objects := content.GetRemainingItemCount(), meta.LenList(list); remaining != nil && objects > 0 {
 		rest = float64(size) / float64(objects) * float64(max(0, *remaining))
 	}
 	t.resize(size, size+int64(min(rest, float64(t.queue.bytes))))
+}
+
+// arrive records the size of a last page. Another namespace may follow.
+func (t *turn) arrive(page int64) {
+	q := t.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t.ended {
+		return
+	}
+	t.arrived += page
+	q.chargeLocked(t, max(t.charge, min(t.arrived, q.bytes)))
 }
 
 // resize records a page with its size and the estimated size of this page and all later ones. A list that is
@@ -124,14 +141,14 @@ func (t *turn) resize(page, total int64) {
 	if t.ended {
 		return
 	}
-	first := t.arrived == 0
 	wants := min(t.arrived+total, q.bytes)
 	t.arrived += page
-	if !first { // the list uses the memory already
+	if t.sized { // the list uses the memory already
 		q.chargeLocked(t, max(t.charge, wants))
 		return
 	}
-	q.chargeLocked(t, min(page, wants))
+	t.sized = page > 0
+	q.chargeLocked(t, min(t.arrived, wants))
 	q.holdLocked(t, wants)
 }
 

@@ -41,7 +41,11 @@ func TestListQueue_RandomLists(t *testing.T) {
 					switch action := r.IntN(4); {
 					case action == 0 && running && q.bytes > 0:
 						page := int64(r.IntN(1 << 20))
-						turn.resize(page, page+int64(r.IntN(5<<20)))
+						if r.IntN(4) == 0 {
+							turn.arrive(page)
+						} else {
+							turn.resize(page, page+int64(r.IntN(5<<20)))
+						}
 					case action == 1 || running:
 						turn.leave()
 						turn.leave()
@@ -90,6 +94,28 @@ func TestListQueue_ListThatWaitsForTheBudgetKeepsItsTurn(t *testing.T) {
 			t.Error("the second list keeps its turn without progress")
 		}
 	})
+}
+
+// The first namespaces of a set may have one page each, and a later one more.
+func TestListQueue_ASetWaitsForTheBudgetAfterNamespacesOfOnePage(t *testing.T) {
+	q := NewListQueue(0, 4<<20)
+	other, set := q.join(), q.join()
+	for range 2 {
+		set.arrive(1 << 20)
+	}
+	if set.waits() || set.charge != 2<<20 {
+		t.Errorf("two pages: it waits = %v, with %d bytes", set.waits(), set.charge)
+	}
+	set.resize(1<<19, 3<<19)
+	if !set.waits() || set.charge != 5<<19 || set.wants != 7<<19 {
+		t.Errorf("a page of more: it waits = %v, with %d of %d bytes", set.waits(), set.charge, set.wants)
+	}
+	other.leave()
+	set.arrive(3 << 20)
+	if set.waits() || set.charge != q.bytes {
+		t.Errorf("at the end: it waits = %v, with %d bytes", set.waits(), set.charge)
+	}
+	set.leave()
 }
 
 // A server may report any number of remaining objects.

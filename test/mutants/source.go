@@ -229,6 +229,8 @@ var ofSource = []table{
 		{"a list that makes progress loses its turn", "turn.check", never("left > 0")},
 		{"a list that waits for the budget loses its turn", "turn.check", never("slices.Contains(t.queue.holding, t)")},
 		{"remaining objects do not count", "turn.page", never("remaining != nil && objects > 0")},
+		{"last pages do not count", "turn.arrive", drop("q.chargeLocked(t, max(t.charge, min(t.arrived, q.bytes)))")},
+		{"a set does not wait for the budget after a namespace of one page", "turn.arrive", after("t.arrived += page", "t.sized = true")},
 		{"later pages of a list with a selector do not count", "turn.resize", drop("q.chargeLocked(t, max(t.charge, wants))")},
 		{"a list that is stopped stays in the queue", "gate.awaitTurn", within("<-ctx.Done()", drop("g.giveUp(turn)"))},
 		{"a list after a gap waits", "gate.joinQueue", never("g.known.filledWith(t)")},
