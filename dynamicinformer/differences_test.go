@@ -420,6 +420,29 @@ var differences = []difference{
 		reason: "objects that exist would be missing, and handlers would get their deletions",
 	},
 	{
+		behaviour: behaviour{"a tweak that replaces all options gets all pages", func(r *trial) {
+			var lists atomic.Int32
+			r.cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+				if req.Verb == "list" && lists.Add(1) > 100 {
+					return apierrors.NewServiceUnavailable("down")
+				}
+				return noWatchList(ctx, req)
+			})
+			r.create("ns", "a")
+			r.create("ns", "b")
+			factory := r.newFactory(r.cluster, 0, metav1.NamespaceAll, func(opts *metav1.ListOptions) {
+				if opts.SendInitialEvents == nil {
+					*opts = metav1.ListOptions{Limit: 1, ResourceVersion: opts.ResourceVersion}
+				}
+			})
+			events := listen(r.t, factory.ForResource(widgets).Informer())
+			r.run(factory)
+			r.expect(events, "add ns/a", "add ns/b")
+		}},
+		row:    "A tweak that replaces all list options, and sets a limit, requests the first page without end and without a pause.",
+		reason: "the informer would use all its time and more and more memory",
+	},
+	{
 		behaviour: behaviour{"a restore of etcd is noticed", func(r *trial) {
 			r.create("ns", "restored")
 			factory := r.plain()

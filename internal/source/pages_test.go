@@ -115,3 +115,24 @@ func TestPages_APanicKeepsNoRoom(t *testing.T) {
 		}
 	})
 }
+
+// A tweak that replaces all options would request the first page again and again.
+func TestPages_ATweakThatReplacesAllOptionsGetsAllPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		want := []string{"ns/a", "ns/b", "ns/c"}
+		for _, key := range want {
+			create(t, cluster, "ns", key[len("ns/"):], "red")
+		}
+		w := runInformer(t, source.Config{
+			Client: source.Unstructured(cluster), GVR: widgets, NoWatchList: true,
+			Tweak: func(opts *metav1.ListOptions) {
+				*opts = metav1.ListOptions{Limit: 1, ResourceVersion: opts.ResourceVersion}
+			},
+		})
+		defer w.stop()
+		if diff := cmp.Diff(want, w.keys()); diff != "" {
+			t.Errorf("store (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -109,9 +109,11 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 		return nil, errClosed
 	}
 	defer r.gate.calls.End()
+	at := opts.Continue
 	if tweak := r.gate.cfg.Tweak; tweak != nil {
 		tweak(&opts)
 	}
+	opts.Continue = at // a tweak that replaces all options would get the first page again and again
 	r.selectSlots(&opts)
 	bounded, cancel := context.WithTimeout(ctx, cmp.Or(r.timeout, listAfter))
 	defer cancel()
@@ -120,7 +122,7 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (runtime.O
 		err = fmt.Errorf("%w within %v", errNoList, cmp.Or(r.timeout, listAfter))
 	}
 	if err == nil {
-		err = checkNext(list, opts.Continue)
+		err = checkNext(list, at)
 	}
 	if err == nil {
 		err = r.checkAll(list)

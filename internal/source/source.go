@@ -27,7 +27,7 @@ type Config struct {
 	// Namespaces limits requests to a set of namespaces, which may change, and takes precedence over Namespace. Each
 	// namespace has its own lists and watches. One in which requests fail does not affect the others.
 	Namespaces *Namespaces
-	// Tweak may change the options of each request before it is sent.
+	// Tweak may change the options of each request before it is sent, except the continue token of a list.
 	Tweak func(*metav1.ListOptions)
 	// Availability is the state of the type. Nil: the type is served as GVR and is
 	// namespaced.

@@ -199,6 +199,7 @@ var ofSource = []table{
 		{"a probe that fails is not reported", "gate.changed", replace(
 			"!t.isStill(now) && (err != nil || !t.follows(now))", "err != nil && now != t || !t.follows(now)")},
 		{"a list of a type that has changed is used", "gate.ListWithContext", never("g.changed(t, err)")},
+		{"a tweak that replaces all options gets the first page again and again", "requests.list", drop("opts.Continue = at")},
 		{"a list may be outdated", "listAllOf", replace("metav1.ListOptions{}", `metav1.ListOptions{ResourceVersion: "0"}`)},
 		{"a list that begins again has only its first page", "listAllOf", drop("pages.FullListIfExpired = false")},
 		{"a list whose version expires between two pages fails", "listAllOf", never("later && apierrors.IsResourceExpired(err)")},
