@@ -118,7 +118,7 @@ func (r response) send(w http.ResponseWriter, to *http.Request) {
 	header.Set("Vary", "Accept")
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(r.code)
-	if to.Method == http.MethodGet {
+	if to.Method != http.MethodHead {
 		_, _ = w.Write(r.body) // an error means that the client has gone
 	}
 }

@@ -48,6 +48,9 @@ func TestHandler_IsReadOnly(t *testing.T) {
 		if got.Code != http.StatusMethodNotAllowed || got.Header().Get("Allow") != "GET, HEAD" {
 			t.Errorf("%s: %d, Allow %q", method, got.Code, got.Header().Get("Allow"))
 		}
+		if body := got.Body.String(); body != "This page is read-only: GET or HEAD.\n" || got.Header().Get("Content-Length") != fmt.Sprint(len(body)) {
+			t.Errorf("%s: %q, Content-Length %s", method, body, got.Header().Get("Content-Length"))
+		}
 	}
 	if n := source.asked.Load(); n != 0 {
 		t.Errorf("the source was asked %d times", n)
