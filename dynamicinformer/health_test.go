@@ -150,6 +150,32 @@ func TestReadyz_ReportsObjectsThatATransformFailsFor(t *testing.T) {
 	})
 }
 
+// An outage does not make an informer ready that has left out objects for longer than the tolerance.
+func TestReadyz_ReportsObjectsThatAreLeftOutAlsoWhileRequestsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		create(t, cluster, widgets, "ns", "a")
+		relabel(t, cluster, "a", "error")
+		f := newFactory(t, cluster, dynamicinformer.WithTransform(rejectBad))
+		f.ForResource(widgets)
+		f.Start(t.Context())
+		ready := f.Readyz(dynamicinformer.WithHealthTolerance(time.Minute))
+		time.Sleep(70 * time.Second)
+		checkHealth(t, "before an outage", ready, "widgets.v1.example.com: Degraded (TransformFailed) for 70s")
+		cluster.Intercept(func(context.Context, fakecluster.Request) error { return errors.New("broken") })
+		cluster.CloseWatches(widgets)
+		time.Sleep(10 * time.Second)
+		checkHealth(t, "during it", ready, "widgets.v1.example.com: Degraded (Unavailable) for 10s, objects are left out for 80s (TransformFailed 1)")
+		if healthy := f.Healthz(dynamicinformer.WithHealthTolerance(2 * time.Minute)); healthy.Check(nil) != nil {
+			t.Errorf("within two minutes: %v", healthy.Check(nil))
+		}
+		cluster.Intercept(nil)
+		time.Sleep(20 * time.Second)
+		checkHealth(t, "after it", ready, "widgets.v1.example.com: Degraded (TransformFailed) for 100s")
+		shutdown(t, f)
+	})
+}
+
 // An informer that has never synced is not ready, without tolerance.
 func TestReadyz_FailsAtOnceForAnInformerThatHasNeverSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -61,11 +61,17 @@ func (p *HealthPolicy) problem(i *Informer, now time.Time) string {
 	switch {
 	case i.State == StateSynced, i.State == StateNotServed && !named && !i.Listed:
 		return ""
-	case p.Ready && (!i.Listed || i.State == StateStopped):
-	case p.Tolerance < 0, i.Since.IsZero(), now.Sub(i.Since) <= p.Tolerance:
-		return ""
+	case p.Ready && (!i.Listed || i.State == StateStopped), p.exceeds(i.Since, now):
+		return i.Summary(now)
+	case i.State == StateDegraded && p.exceeds(i.Quarantine.Since, now): // and requests fail, for less time
+		return fmt.Sprintf("%s, objects are left out for %s (%s)", i.Summary(now), elapsed(i.Quarantine.Since, now), i.Quarantine.Text())
 	}
-	return i.Summary(now)
+	return ""
+}
+
+// exceeds reports whether a failure has lasted for longer than the tolerance. Since is its begin; zero: there is none.
+func (p *HealthPolicy) exceeds(since, now time.Time) bool {
+	return p.Tolerance >= 0 && !since.IsZero() && now.Sub(since) > p.Tolerance
 }
 
 // HealthError reports the problems of informers.

@@ -20,6 +20,8 @@ type Quarantine struct {
 	// Counts are the numbers of objects by reason, also of those that are not in Objects. An object counts once
 	// for each index that it is left out of. It is read-only, and nil if there are no objects.
 	Counts map[Reason]uint64 `json:"counts"`
+	// Since is the time since when there is at least one object.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // QuarantinedObject is an object that is left out.

@@ -3,6 +3,7 @@ package typestate
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/status"
@@ -15,7 +16,7 @@ func (s *State) Report() (Snapshot, Quarantined, []source.Namespace) {
 	defer s.mu.Unlock()
 	from := s.source.Report()
 	now := s.readLocked(from.State)
-	q := Quarantined{rejected: from.Names, all: from.Rejected, unindexed: len(s.unindexed.objects)}
+	q := Quarantined{rejected: from.Names, all: from.Rejected, unindexed: len(s.unindexed.objects), since: now.LeftOut.Since}
 	for at, err := range s.unindexed.named {
 		failed := s.unindexed.objects[at]
 		q.named = append(q.named, status.QuarantinedObject{
@@ -31,6 +32,7 @@ type Quarantined struct {
 	all       source.Rejected            // the same, also those without a known error
 	named     []status.QuarantinedObject // left out of indexes, with a known error
 	unindexed int                        // the number of all that are left out of indexes
+	since     time.Time                  // since when there is at least one
 }
 
 // Status returns the objects as part of a status.
@@ -50,7 +52,7 @@ func (q *Quarantined) Status() status.Quarantine {
 			return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Index, b.Index))
 		})
 	}
-	in := status.Quarantine{Objects: objects[:min(len(objects), source.MaxNamed)], Counts: map[status.Reason]uint64{}}
+	in := status.Quarantine{Objects: objects[:min(len(objects), source.MaxNamed)], Counts: map[status.Reason]uint64{}, Since: q.since}
 	for reason, count := range map[status.Reason]int{
 		status.ReasonDecodeFailed:    q.all.Undecodable,
 		status.ReasonTransformFailed: q.all.Count - q.all.Undecodable,

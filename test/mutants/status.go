@@ -3,9 +3,10 @@ package main
 // ofStatus has mutants of statuses, the page, the metrics and the listers.
 var ofStatus = []table{
 	{"status", "dynamicinformer", []mutant{
-		{"a degraded informer is never unhealthy", "HealthPolicy.problem", always("p.Tolerance < 0")},
+		{"a degraded informer is never unhealthy", "HealthPolicy.exceeds", never("p.Tolerance >= 0")},
 		{"readiness tolerates an informer that has never synced", "HealthPolicy.problem", within(
 			"p.Ready && (!i.Listed || i.State == StateStopped)", never("!i.Listed"))},
+		{"objects that are left out are healthy while requests fail", "HealthPolicy.problem", never("p.exceeds(i.Quarantine.Since, now)")},
 		{"a type that is gone is missed only if it is named", "HealthPolicy.problem", replace(
 			"i.State == StateNotServed && !named && !i.Listed", "i.State == StateNotServed && !named")},
 		{"advice on a forbidden request has no rule", "NotSyncedError.Advice", replace(
