@@ -119,6 +119,36 @@ func TestRecovery_HandlerGoesOnAfterAPanic(t *testing.T) {
 	}
 }
 
+// When the last object no longer fails, the last one is that which failed before it.
+func TestRecovery_LastFailedIsTheLastOfTheObjectsThatFail(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		l := acquire(in.T, in.factory, widgets, dynamicinformer.WithHandlerRecovery())
+		if _, err := l.AddEventHandler(&panicking{}); err != nil {
+			in.Fatal(err)
+		}
+		check := func(name, value, last string) {
+			in.Helper()
+			setValue(in.T, in.cluster, name, value)
+			synctest.Wait()
+			if got := handlerOf(in.T, l).LastFailed; got != last {
+				in.Errorf("after %s is %s, the last one is %q, want %q", name, value, got, last)
+			}
+		}
+		names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+		for _, name := range names {
+			create(in.T, in.cluster, widgets, "ns", name)
+			check(name, "bad", "ns/"+name)
+		}
+		check("a", "bad", "ns/a")
+		check("a", "good", "ns/h")
+		for n := len(names) - 1; n > 1; n-- {
+			check(names[n], "good", "ns/"+names[n-1])
+		}
+		check("b", "good", "")
+		l.Release()
+	})
+}
+
 // A handler that panics for each object of the list has got the list.
 func TestRecovery_RegistrationSyncsInSpiteOfPanics(t *testing.T) {
 	inLeases(t, func(in bubble) {

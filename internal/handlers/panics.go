@@ -17,23 +17,22 @@ const maxFailed = 1000
 type panics struct {
 	count uint64
 	text  string // of the last one
-	// failed has the keys of the objects for which the last call has panicked, and last the object of
-	// the last panic.
-	failed map[string]struct{}
-	last   string
+	// failed has the keys of the objects for which the last call has panicked, and the numbers of these panics.
+	failed map[string]uint64
 }
 
 // add adds the panic of the call for e.
 func (p *panics) add(e event, key, text string) {
 	p.count++
-	p.text, p.last = text, key
+	p.text = text
+	_, again := p.failed[key]
 	switch {
 	case e.kind == deleted:
 		delete(p.failed, key)
 	case p.failed == nil:
-		p.failed = map[string]struct{}{key: {}}
-	case len(p.failed) < maxFailed:
-		p.failed[key] = struct{}{}
+		p.failed = map[string]uint64{key: p.count}
+	case again, len(p.failed) < maxFailed:
+		p.failed[key] = p.count
 	}
 }
 
@@ -50,11 +49,11 @@ func (p *panics) describe(s *status.Handler) {
 	if s.FailedObjects = len(p.failed); s.FailedObjects == 0 {
 		return
 	}
-	s.Reason, s.LastFailed = status.ReasonHandlerPanicked, p.last
-	if _, failing := p.failed[p.last]; !failing {
-		for key := range p.failed {
-			s.LastFailed = key
-			break
+	s.Reason = status.ReasonHandlerPanicked
+	last := uint64(0)
+	for key, number := range p.failed {
+		if number > last {
+			last, s.LastFailed = number, key
 		}
 	}
 }

@@ -34,7 +34,8 @@ var ofHandlers = []table{
 		{"a call that returns does not end the failure of its object", "panics.returned", drop("delete(p.failed, keyOf(e.obj))")},
 		{"a deleted object stays failed", "panics.add", drop("delete(p.failed, key)")},
 		{"any number of failed objects is stored", "panics.add", always("len(p.failed) < maxFailed")},
-		{"an object that no longer fails is the last failed one", "panics.describe", never("!failing")},
+		{"the last failed object is any of those that fail", "panics.describe", replace("number > last", "last == 0")},
+		{"an object that fails again is not the last failed one", "panics.add", replace("p.failed[key] = p.count", "if !again { p.failed[key] = p.count }")},
 		{"a recovered panic is not logged", "handler.panicked", never("h.set.logPanic != nil")},
 		{"the status does not have the time since which a handler is blocked", "handler.stats", drop("s.BehindSince = h.running")},
 		{"a registration has the wrapper's name", "namedChecker.Name", replace(
