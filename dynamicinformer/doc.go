@@ -19,8 +19,7 @@
 // first addition of a new one. Failed requests are retried after 0.25 s to 36 s (with [WithAllowedNamespaces], a
 // forbidden namespace after about five minutes), or on [Lease.Retry], and not before the time that the server requests.
 //
-// Isolation. No lock is held during I/O, a wait or user code. A resource that hangs, is forbidden or
-// has a handler that blocks does not affect the others.
+// Isolation. No lock is held during I/O, a wait or user code. A resource that hangs, is forbidden or has a handler that blocks does not affect the others.
 //
 // Logging. Lines go to the logger in the context of Start: one line for each change of state and none for a retry, at most ten lines a minute
 // for each informer. At the default verbosity, lines report the beginnings of failures with their reasons, their ends, and the first object that

@@ -37,7 +37,11 @@ func (c *HealthCheck) Name() string { return c.name }
 
 // Check returns nil or a [*status.HealthError]. It does not block; the request is ignored and may be nil.
 func (c *HealthCheck) Check(*http.Request) error {
-	return c.policy.Check(c.factory.Status(), time.Now())
+	informers := c.factory.Status()
+	if c.policy.Ready && len(informers) == 0 && closed(c.factory.closing) { // all leases have been released
+		return &status.HealthError{Problems: []status.HealthProblem{{Text: "the factory has been shut down"}}}
+	}
+	return c.policy.Check(informers, time.Now())
 }
 
 // ServeHTTP responds to any request with 200 and "ok", or with 500 and one problem per line. The problems have the names of types, states,
@@ -55,8 +59,7 @@ func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, text) // an error means that the client has disconnected
 }
 
-// HealthOption configures a [HealthCheck]. Every combination is valid. If an option is given twice,
-// the last one counts. A nil HealthOption has no effect.
+// HealthOption configures a [HealthCheck]. Every combination is valid. If an option is given twice, the last one counts. A nil HealthOption has no effect.
 type HealthOption interface{ applyToHealth(*healthOptions) }
 
 type healthOptionFunc func(*healthOptions)
@@ -71,8 +74,7 @@ type healthOptions struct {
 // DefaultHealthTolerance is the tolerance of Readyz by default.
 const DefaultHealthTolerance = 5 * time.Minute
 
-// WithHealthTolerance sets how long a synced informer may be degraded, or its type be gone, before
-// the check fails. If d is less than zero, there is no limit.
+// WithHealthTolerance sets how long a synced informer may be degraded, or its type be gone, before the check fails. If d is less than zero, there is no limit.
 func WithHealthTolerance(d time.Duration) HealthOption {
 	return healthOptionFunc(func(o *healthOptions) { o.Tolerance, o.tolerant = d, true })
 }

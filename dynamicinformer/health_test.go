@@ -71,6 +71,21 @@ func TestReadyz_WaitsForServedTypes(t *testing.T) {
 	})
 }
 
+// A factory that has been shut down is not ready, also if its leases have been released before.
+func TestReadyz_FailsAfterShutdownWithoutInformers(t *testing.T) {
+	inLeases(t, func(in bubble) {
+		l := acquire(in.T, in.factory, widgets)
+		ready, healthy := in.factory.Readyz(), in.factory.Healthz(dynamicinformer.WithHealthTolerance(0))
+		time.Sleep(time.Second)
+		checkHealth(in.T, "with an informer", ready, "")
+		l.Release()
+		checkHealth(in.T, "without informers", ready, "")
+		shutdown(in.T, in.factory)
+		checkHealth(in.T, "after Shutdown", ready, "the factory has been shut down")
+		checkHealth(in.T, "after Shutdown", healthy, "")
+	})
+}
+
 // A type that has been served is missed also if it is not named.
 func TestReadyz_ReportsATypeThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

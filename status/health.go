@@ -82,9 +82,9 @@ type HealthError struct {
 	More int
 }
 
-// HealthProblem is a problem of one informer.
+// HealthProblem is a problem of one informer, or of the factory.
 type HealthProblem struct {
-	GVR  schema.GroupVersionResource
+	GVR  schema.GroupVersionResource // empty: of the factory
 	Text string
 }
 
@@ -106,7 +106,11 @@ func (e *HealthError) Error() string { return strings.Join(e.Lines(), "; ") }
 func (e *HealthError) Lines() []string {
 	lines := make([]string, 0, len(e.Problems)+1)
 	for _, p := range e.Problems {
-		lines = append(lines, fmt.Sprintf("%s: %s", discovery.RefOf(p.GVR), p.Text))
+		line := p.Text
+		if !p.GVR.Empty() {
+			line = fmt.Sprintf("%s: %s", discovery.RefOf(p.GVR), p.Text)
+		}
+		lines = append(lines, line)
 	}
 	if e.More > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", e.More))

@@ -108,6 +108,7 @@ var ofDynamicinformer = []table{
 		{"Follow takes a type that was never listed for deleted", "followedLease.Deletion", replace("follow.DeletionUnknown", "follow.DeletionDone")},
 		{"Follow fails for types that have leases with other options", "Factory.acquireFollowed", never("errors.Is(err, ErrConflict)")},
 		{"Healthz ignores WithHealthTolerance", "newHealthPolicy", replace("!o.tolerant", "true")},
+		{"a factory that has been shut down is ready without informers", "HealthCheck.Check", never("closed(c.factory.closing)")},
 		{"a failed health check responds with 200", "HealthCheck.ServeHTTP", drop("w.WriteHeader(http.StatusInternalServerError)")},
 		{"Lease.Retry does not ask discovery", "Lease.Retry", drop("l.entry.state.Look()")},
 		{"a release beside another one returns before calls end", "Lease.Release", replace("added := l.handlers.Close()", "if l.released.Load() { return }; added := l.handlers.Close()")},
