@@ -3,6 +3,7 @@ package dynamicinformer_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -101,6 +102,40 @@ func TestStatus_IsStoppedWhenTheContextOfStartEnds(t *testing.T) {
 		}
 		close(release)
 		shutdown(t, f)
+	})
+}
+
+// The last failure of an informer that has ended does not go on: it has no duration and no next attempt.
+func TestStatus_AStoppedInformerDoesNotFailAnyLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(widgetType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.ForResource(widgets) // fails before its first list
+		f.ForResource(blocks)  // is not served
+		answer(cluster, apierrors.NewForbidden(widgets.GroupResource(), "", nil))
+		f.Start(t.Context())
+		time.Sleep(time.Minute)
+		if i := f.Status()[1]; i.Reason != status.ReasonForbidden || i.Since.IsZero() || i.NextRetry.IsZero() {
+			t.Errorf("before: %+v", i)
+		}
+		shutdown(t, f)
+		time.Sleep(time.Second)
+		for _, i := range f.Status() {
+			if text := i.Summary(time.Now()); text != "Stopped" || !i.Since.IsZero() || !i.NextRetry.IsZero() || i.Err == nil || i.Attempts == 0 {
+				t.Errorf("%s: %+v", text, i)
+			}
+		}
+		for _, gvr := range []schema.GroupVersionResource{widgets, blocks} {
+			if text := f.Explain(gvr).String(); strings.Contains(text, " for ") {
+				t.Errorf("an explanation with a duration: %s", text)
+			}
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		var why *status.NotSyncedError
+		if err := f.WaitForSync(ended, dynamicinformer.WithResources(widgets)); !errors.As(err, &why) || why.Reason != status.ReasonStopped || !strings.Contains(err.Error(), " (Stopped, ") {
+			t.Errorf("WaitForSync: %v", err)
+		}
 	})
 }
 

@@ -200,11 +200,9 @@ func (f *Factory) notSynced(e *entry) (err *status.NotSyncedError, lasting bool)
 	if now.Synced() {
 		return nil, false
 	}
-	why, lasting := now.NotSynced(), now.Lasting()
-	if reason := f.notRunning(e); reason != "" {
-		why.Reason, lasting = reason, lasting || reason.Lasting()
-	}
-	return &why, lasting
+	reason := f.notRunning(e)
+	why := now.NotSynced(reason)
+	return &why, now.Lasting() || reason.Lasting()
 }
 
 // waitForStarted waits for the started informers and returns which have synced.

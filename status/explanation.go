@@ -173,7 +173,10 @@ func (e *Explanation) served(i *Informer) string {
 		if errors.Is(i.Err, discovery.ErrInconclusive) {
 			verb = "failed"
 		}
-		b.WriteString(sentence(fmt.Sprintf("Discovery has %s for %s: %v", verb, e.since(i.Since), i.Err)))
+		if !i.Since.IsZero() {
+			verb += " for " + e.since(i.Since)
+		}
+		b.WriteString(sentence(fmt.Sprintf("Discovery has %s: %v", verb, i.Err)))
 	case !i.resolved():
 		b.WriteString("Discovery has not answered yet.")
 	default:
@@ -209,7 +212,11 @@ func (e *Explanation) requests(i *Informer) string {
 	case i.Err != nil && i.Verb != "":
 		failed := NotSyncedError{Namespace: i.notSynced().Namespace, Verb: i.Verb, Err: i.Err}
 		text := failed.Problem()
-		return fmt.Sprintf("%s (for %s, %s).", strings.ToUpper(text[:1])+text[1:], e.since(i.Since), count(i.Attempts, "attempt"))
+		attempts := count(i.Attempts, "attempt")
+		if !i.Since.IsZero() {
+			attempts = "for " + e.since(i.Since) + ", " + attempts
+		}
+		return fmt.Sprintf("%s (%s).", strings.ToUpper(text[:1])+text[1:], attempts)
 	case i.PollPeriod > 0:
 		return fmt.Sprintf("The type can't be watched. It is listed%s every %s; successful so far: %s.", i.scope(), i.pollPeriod(), count(tr.Lists, "list")) + i.namespaceSentences(e.At)
 	case tr.Lists+tr.Watches > 0:

@@ -41,7 +41,7 @@ type Informer struct {
 	PollPeriod time.Duration `json:"-"`
 	// Listed reports whether the informer has listed its resource once. As HasSynced, it stays true.
 	Listed bool `json:"listed"`
-	// Since is when the failure began, or when the informer became synced.
+	// Since is when the failure began, or when the informer became synced. It is zero if the informer has ended.
 	Since time.Time `json:"since,omitzero"`
 	// Attempts is the number of failed attempts since then, and NextRetry the time of the next
 	// attempt; zero if it is not known.

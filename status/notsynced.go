@@ -28,7 +28,7 @@ type NotSyncedError struct {
 	// failed.
 	Verb   string
 	Reason Reason
-	// Since is the time of the first failure since the last success.
+	// Since is the time of the first failure since the last success; zero if the informer has ended.
 	Since time.Time
 	// Attempts is the number of failures since then.
 	Attempts int

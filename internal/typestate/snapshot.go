@@ -1,6 +1,7 @@
 package typestate
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -140,12 +141,16 @@ func (s *Snapshot) Failing() (verb string, c Condition, failing bool) {
 	return verb, c, true
 }
 
-// NotSynced returns the failure or, if nothing fails, that the list is not complete.
-func (s *Snapshot) NotSynced() status.NotSyncedError {
+// NotSynced returns the failure or, if nothing fails, that the list is not complete. NotRunning is that of Status.
+func (s *Snapshot) NotSynced(notRunning status.Reason) status.NotSyncedError {
 	e := status.NotSyncedError{GVR: s.GVR, Namespace: s.Namespace, Reason: s.starting(), Since: s.startingSince(), At: s.At}
 	if verb, c, failing := s.Failing(); failing {
 		e.Verb, e.Reason, e.Since, e.Attempts, e.Err = verb, c.Reason, c.Since, c.Attempts, c.Err
 		e.Namespace = namespaceOf(c.Err, e.Namespace)
+	}
+	e.Reason = cmp.Or(notRunning, e.Reason)
+	if e.Reason == status.ReasonStopped {
+		e.Since = time.Time{}
 	}
 	return e
 }
@@ -223,6 +228,7 @@ func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 	i.State = s.state(i.Reason)
 	verb, failing, fails := s.Failing()
 	switch left := s.LeftOut; {
+	case i.State == status.StateStopped: // so has its failure
 	case i.State == status.StateSynced:
 		i.Since = s.SyncedSince
 	case fails:
@@ -236,13 +242,18 @@ func (s *Snapshot) Status(notRunning status.Reason) status.Informer {
 		return i
 	}
 	i.Verb, i.Err, i.Attempts = verb, failing.Err, failing.Attempts
-	if s.Listed && (s.Serving != source.Gone || s.Source.Objects > 0) && (!s.disputed || verb != "") {
+	if s.isStale(verb) {
 		i.StaleSince = failing.Since
 	}
-	if verb != "" && s.Source.Due.After(s.At) {
+	if verb != "" && i.State != status.StateStopped && s.Source.Due.After(s.At) {
 		i.NextRetry = s.Source.Due
 	}
 	return i
+}
+
+// isStale reports whether the cache may be out of date, because a request with that verb fails, or discovery if it is empty.
+func (s *Snapshot) isStale(verb string) bool {
+	return s.Listed && (s.Serving != source.Gone || s.Source.Objects > 0) && (!s.disputed || verb != "")
 }
 
 // reason returns why an informer is not synced or is degraded; empty means that there is no problem.

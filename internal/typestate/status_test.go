@@ -50,7 +50,7 @@ func TestSnapshot_QueuedSince(t *testing.T) {
 	queued := time.Now().Add(time.Minute)
 	s.SetSource(givenBy(func() source.State { return source.State{Queued: queued} }), func() bool { return false })
 	now := s.Snapshot()
-	e, i := now.NotSynced(), now.Status("")
+	e, i := now.NotSynced(""), now.Status("")
 	if e.Reason != status.ReasonQueued || !e.Since.Equal(queued) || i.Reason != status.ReasonQueued || i.State != status.StateStarting || !i.Since.Equal(queued) {
 		t.Errorf("%v since %v; status %s since %v", e.Reason, e.Since, i.Summary(queued), i.Since)
 	}

@@ -6,7 +6,7 @@ var ofTypestate = []table{
 		{"an ambiguous name is no failure", "State.answered", drop("next.Discovery = s.now.Discovery.failed(err, reason, next.At)")},
 		{"a list ends the ambiguity of a name", "State.Succeeded", replace("next.Serving == source.Served && !next.disputed", "next.Serving == source.Served")},
 		{"the status has the parts of a name that has a meaning", "State.answered", never("s.cfg.Named")},
-		{"the cache of an ambiguous name is reported as out of date", "Snapshot.Status", always("!s.disputed")},
+		{"the cache of an ambiguous name is reported as out of date", "Snapshot.isStale", always("!s.disputed")},
 		{"an ambiguous name is not served", "Snapshot.inconclusive", never("errors.Is(failing.Err, discovery.ErrAmbiguous)")},
 		{"an informer that begins after a change of the scope is not told", "State.answered", replace("s.facts().ScopeEnded(res.GVR.GroupResource(), !res.Namespaced)", "time.Time{}")},
 		{"an informer that begins after the end of a type with the same scope lists twice", "State.answered", replace("!res.Namespaced", "res.Namespaced")},
@@ -47,6 +47,8 @@ var ofTypestate = []table{
 		{"the status of a stale cache has no StaleSince", "Snapshot.Status", drop("i.StaleSince = failing.Since")},
 		{"a watch-list with a response counts as complete", "Snapshot.hasList", always("s.Source.Complete")},
 		{"the status does not have the time of the next attempt", "Snapshot.Status", drop("i.NextRetry = s.Source.Due")},
+		{"an informer that has ended has a next attempt", "Snapshot.Status", always("i.State != status.StateStopped")},
+		{"an informer that has ended fails for longer and longer", "Snapshot.Status", drop("case i.State == status.StateStopped:")},
 		{"validation is skipped", "New", replace("source.Held", "source.Served")},
 		{"a NotServed answer is kept after a Served answer", "Snapshot.serve", replace(
 			"s.Evidence, s.denied, s.Discovery, s.relocated = discovery.Evidence{}, time.Time{}, Condition{}, false",
