@@ -230,7 +230,7 @@ func ExampleFactory_Readyz() {
 	probe()
 	fmt.Println(factory.Shutdown(ctx))
 	// Output:
-	// 500 informer-sync failed:
+	// 500 gvrkit-informer-sync failed:
 	// gadgets.v1.example.com: Unknown (NotStarted)
 	// 200 ok
 	// <nil>

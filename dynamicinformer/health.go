@@ -22,17 +22,17 @@ type HealthCheck struct {
 // Readyz returns a check that fails until the informers have synced: the informers on the resources of [WithResources], or all informers whose types
 // are served. It fails again if an informer has been degraded, or its type has been gone, for longer than [WithHealthTolerance], and after Shutdown.
 func (f *Factory) Readyz(opts ...HealthOption) *HealthCheck {
-	return &HealthCheck{name: "informer-sync", factory: f, policy: newHealthPolicy(true, opts)}
+	return &HealthCheck{name: "gvrkit-informer-sync", factory: f, policy: newHealthPolicy(true, opts)}
 }
 
 // Healthz returns a check that fails if a restart may help: an event handler has not returned within the time of [WithHandlerTimeout]. Without
 // options, it never fails. With [WithResources] or [WithHealthTolerance], it also fails for informers that have not been synced, or have been
 // degraded, for longer than the tolerance. A restart does not help against missing permissions or a failed server.
 func (f *Factory) Healthz(opts ...HealthOption) *HealthCheck {
-	return &HealthCheck{name: "informers", factory: f, policy: newHealthPolicy(false, opts)}
+	return &HealthCheck{name: "gvrkit-informers", factory: f, policy: newHealthPolicy(false, opts)}
 }
 
-// Name returns the name of the check: informer-sync or informers.
+// Name returns the name of the check, gvrkit-informer-sync or gvrkit-informers. If several factories have checks, NamedCheck of k8s.io/apiserver names them.
 func (c *HealthCheck) Name() string { return c.name }
 
 // Check returns nil or a [*status.HealthError]. It does not block; the request is ignored and may be nil.

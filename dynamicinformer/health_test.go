@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -276,6 +277,16 @@ func TestHealth_ToleratesSlowLists(t *testing.T) {
 	})
 }
 
+// A server of k8s.io/apiserver has checks with these names. It serves one check under each name.
+func TestHealthCheck_NamesAreNotThoseOfAnAPIServer(t *testing.T) {
+	f := newFactory(t, fakecluster.New())
+	ready, healthy := f.Readyz().Name(), f.Healthz().Name()
+	if taken := []string{"ping", "log", "informer-sync", "shutdown", "etcd", "etcd-readiness"}; slices.Contains(taken, ready) || slices.Contains(taken, healthy) || ready == healthy {
+		t.Errorf("names %q and %q", ready, healthy)
+	}
+	shutdown(t, f)
+}
+
 func TestHealthCheck_IsAnHTTPHandler(t *testing.T) {
 	f := newFactory(t, fakecluster.New())
 	check := f.Readyz(dynamicinformer.WithResources(widgets, blocks))
@@ -285,7 +296,7 @@ func TestHealthCheck_IsAnHTTPHandler(t *testing.T) {
 		body    string
 	}{
 		{f.Readyz(), http.StatusOK, "ok\n"},
-		{check, http.StatusInternalServerError, "informer-sync failed:\nwidgets.v1.example.com: there is no informer on it\nipamblocks.v1.crd.projectcalico.org: there is no informer on it\n"},
+		{check, http.StatusInternalServerError, "gvrkit-informer-sync failed:\nwidgets.v1.example.com: there is no informer on it\nipamblocks.v1.crd.projectcalico.org: there is no informer on it\n"},
 	} {
 		got := look(t, tc.handler, "")
 		if got.Code != tc.code || got.Body.String() != tc.body || got.Header().Get("Cache-Control") != "no-store" || got.Header().Get("X-Content-Type-Options") != "nosniff" {
