@@ -53,6 +53,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusNotFound, "Not found: add the name of a resource, such as pods.v1, to the path of the table.").send(w, r)
 		return
 	}
+	if at.resource != "" && !at.unsure {
+		q.base = "./"
+	}
 	if at.resource != "" && q.resource == "" {
 		q.resource, q.unsure, q.base = at.resource, at.unsure, "./"
 	}

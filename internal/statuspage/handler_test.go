@@ -158,14 +158,15 @@ func TestHandler_PathsBelowAreResources(t *testing.T) {
 		"/named/{resource}":       statuspage.NewHandler(source),
 		"/rest/{rest...}":         statuspage.NewHandler(source),
 		"/tenants/{name}/page/":   statuspage.NewHandler(source),
+		"/a%20b/%7bc%7d/":         statuspage.NewHandler(source),
 		"/exact":                  statuspage.NewHandler(source),
 	} {
 		mux.Handle(pattern, handler)
 	}
-	for _, path := range []string{"/informers/", "/get/", "/debug/page/", "/stripped/", "/bare/", "/half/stripped/", "/rest/", "/tenants/a/page/", "/exact"} {
+	for _, path := range []string{"/informers/", "/get/", "/debug/page/", "/stripped/", "/bare/", "/half/stripped/", "/rest/", "/tenants/a/page/", "/a%20b/%7bc%7d/", "/exact"} {
 		checkPage(t, mux, path, http.StatusOK, "2 informers")
 	}
-	for _, path := range []string{"/informers/", "/get/", "/debug/page/", "/stripped/", "/bare/", "/half/stripped/", "/named/", "/rest/", "/tenants/a/page/"} {
+	for _, path := range []string{"/informers/", "/get/", "/debug/page/", "/stripped/", "/bare/", "/half/stripped/", "/named/", "/rest/", "/tenants/a/page/", "/a%20b/%7bc%7d/"} {
 		checkPage(t, mux, path+pods, http.StatusOK, "pods.v1 at ")
 		checkPage(t, mux, path+ships, http.StatusOK, "ships.v1.sea.example.com at ")
 		checkPage(t, mux, path+"boats.v1", http.StatusNotFound, "boats.v1 at ")
@@ -212,14 +213,16 @@ func TestHandler_PathsOfOtherRouters(t *testing.T) {
 func TestHandler_LinksOfAPathLeadToTheTable(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/informers/", statuspage.NewHandler(&informers{all: many(1)}))
-	html := get(t, mux, "/informers/type00000.v1.example.com", "text/html").Body.String()
-	links := regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(html, -1)
-	if len(links) < 4 {
-		t.Fatalf("%d links", len(links))
-	}
-	for _, link := range links {
-		if !strings.HasPrefix(link[1], "./?") && link[1] != "data:," {
-			t.Errorf("a link to %s", link[1])
+	for _, path := range []string{"type00000.v1.example.com", "other.v1?resource=type00000.v1.example.com"} {
+		html := get(t, mux, "/informers/"+path, "text/html").Body.String()
+		links := regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(html, -1)
+		if len(links) < 4 {
+			t.Fatalf("%s: %d links", path, len(links))
+		}
+		for _, link := range links {
+			if !strings.HasPrefix(link[1], "./?") && link[1] != "data:," {
+				t.Errorf("%s: a link to %s", path, link[1])
+			}
 		}
 	}
 }

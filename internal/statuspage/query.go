@@ -226,9 +226,17 @@ func begins(path, mount []string) bool {
 		return false
 	}
 	for n, segment := range mount {
-		if path[n] != segment && !wildcard(segment) {
+		if !wildcard(segment) && path[n] != unescaped(segment) {
 			return false
 		}
 	}
 	return true
+}
+
+// unescaped returns a segment of a pattern as an http.ServeMux compares it with paths.
+func unescaped(segment string) string {
+	if plain, err := url.PathUnescape(segment); err == nil {
+		return plain
+	}
+	return segment
 }
