@@ -90,7 +90,7 @@ func (f *Factory) explain(gvr schema.GroupVersionResource, informers []status.In
 func (l *Lease) Status() status.Informer { return l.factory.status(l.entry) }
 
 // Watch returns an iterator over the statuses of the lease's informer: the present status, and then the new status after each change, also of its
-// leases, but not after an event that changes only counts. A slow loop gets only the latest status. The iteration ends when ctx ends, when the loop
+// leases, but not of its handlers or counts. A slow loop gets only the latest status. The iteration ends when ctx ends, when the loop
 // is left or, after the last status, when the informer has ended. The iterator may be used several times, and by several goroutines at the same time.
 func (l *Lease) Watch(ctx context.Context) iter.Seq[status.Informer] {
 	return func(yield func(status.Informer) bool) {

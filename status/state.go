@@ -14,8 +14,8 @@ const (
 	StateStarting State = "Starting"
 	// StateSynced: the cache follows the server.
 	StateSynced State = "Synced"
-	// StateDegraded: a request fails and is retried, the type does not support list or watch, or some objects are left out of
-	// the cache or of an index. The cache is kept.
+	// StateDegraded: a request fails and is retried, the type does not support list or watch, some objects are left out of
+	// the cache or of an index, or discovery does not list a type that has been listed, without evidence that it is gone. The cache is kept.
 	StateDegraded State = "Degraded"
 	// StateStopped: the informer has ended.
 	StateStopped State = "Stopped"
