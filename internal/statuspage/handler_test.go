@@ -209,6 +209,33 @@ func TestHandler_PathsOfOtherRouters(t *testing.T) {
 	checkPage(t, stripped, "/debug/boats", http.StatusNotFound, "boats at ")
 }
 
+// Such a router often is the handler of all paths of an http.ServeMux, whose pattern then says nothing of the page.
+func TestHandler_PathsOfOtherRoutersBehindAMux(t *testing.T) {
+	page := statuspage.NewHandler(&informers{all: []status.Informer{informer("pods.v1", "Synced"), informer("pods", "Synced")}})
+	router := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/debug/informers/") {
+			page.ServeHTTP(w, r)
+			return
+		}
+		http.NotFound(w, r)
+	})
+	for _, pattern := range []string{"/", "GET /", "/{rest...}"} {
+		mux := http.NewServeMux()
+		mux.Handle(pattern, router)
+		checkPage(t, mux, "/debug/informers/", http.StatusOK, "2 informers")
+		checkPage(t, mux, "/debug/informers/pods.v1", http.StatusOK, "pods.v1 at ")
+		checkPage(t, mux, "/debug/informers/pods", http.StatusOK, "pods at ")
+		checkPage(t, mux, "/debug/informers/boats.v1", http.StatusNotFound, "boats.v1 at ")
+	}
+	mux := http.NewServeMux() // the page itself is there
+	mux.Handle("/", page)
+	checkPage(t, mux, "/", http.StatusOK, "2 informers")
+	checkPage(t, mux, "/pods", http.StatusOK, "pods at ")
+	checkPage(t, mux, "/boats", http.StatusNotFound, "boats at ")
+	checkPage(t, mux, "/a/b.v1", http.StatusNotFound, "b.v1 at ")
+	checkPage(t, mux, "/a/b", http.StatusOK, "2 informers") // it can't be told from the page of a router
+}
+
 // From a resource that the path names, links lead back to the table beside it.
 func TestHandler_LinksOfAPathLeadToTheTable(t *testing.T) {
 	mux := http.NewServeMux()

@@ -176,12 +176,12 @@ type place struct {
 
 // placeOf returns the place of r. The mount path ends at the end of the pattern of an http.ServeMux,
 // or where http.StripPrefix has cut the path. Other routers may not have changed the path: then only
-// the last segment counts.
+// the last segment counts. Such a router may be at the root of an http.ServeMux.
 func placeOf(r *http.Request) place {
-	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	path, root := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/"), mount(r.Pattern)
 	switch original, _ := url.ParseRequestURI(r.RequestURI); {
-	case r.Pattern != "":
-		path = below(mount(r.Pattern), path)
+	case len(root) > 0, r.Pattern != "" && len(path) == 1:
+		path = below(root, path)
 	case original != nil && original.Path == r.URL.Path:
 		path = path[len(path)-1:]
 		if !strings.Contains(path[0], ".") {

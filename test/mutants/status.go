@@ -52,6 +52,8 @@ var ofStatus = []table{
 		{"a client that accepts anything gets HTML", "accepted", replace(`"application/xhtml+xml"`, `"application/xhtml+xml", "*/*"`)},
 		{"links lead to the root", "query.link", replace(`q.base + "?"`, `"/?"`)},
 		{"links of a path that names another resource lead to that resource", "Handler.ServeHTTP", never(`at.resource != "" && !at.unsure`)},
+		{"a page below another router at the root is not found", "placeOf", always("len(path) == 1")},
+		{"a page at the root has no resources", "placeOf", never(`r.Pattern != "" && len(path) == 1`)},
 		{"a pattern with escapes is not the mount path", "begins", replace("unescaped(segment)", "segment")},
 		{"any path below the page is a resource", "placeOf", replace("unknown: true", "resource: path[0]")},
 		{"a part of the page's path may not be stripped", "below", replace("mount[1:]", "nil")},
