@@ -7,8 +7,10 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gvrkit/gvrkit/dynamicinformer"
+	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/status"
 )
 
@@ -54,6 +56,63 @@ func TestWatch_HasTheUsersOfTheInformer(t *testing.T) {
 		if statuses != before {
 			in.Errorf("%d statuses without a change", statuses-before)
 		}
+		cancel()
+		<-ended
+	})
+}
+
+// Watch has the namespaces of a selector, and which of them are being deleted, as soon as the status has them.
+func TestWatch_HasTheNamespacesOfASelector(t *testing.T) {
+	inSet(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		cluster.Serve(namespaceType)
+		labelNamespace(t, cluster, "a", "red")
+		l := acquire(t, f, widgets, dynamicinformer.WithNamespaceSelector("team=red"))
+		if err := l.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var last status.Informer
+		statuses, ended := 0, make(chan struct{})
+		go func() {
+			defer close(ended)
+			for last = range l.Watch(ctx) {
+				statuses++
+			}
+		}()
+		client := cluster.Resource(namespaceType.GVR)
+		obj, err := client.Get(t.Context(), "a", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := metav1.Now()
+		obj.SetDeletionTimestamp(&now)
+		if _, err := client.Update(t.Context(), obj, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := last.Namespaces; len(n) != 1 || !n[0].Terminating {
+			t.Errorf("while a is being deleted: %+v, status %+v", n, l.Status().Namespaces)
+		}
+		before := statuses
+		labelNamespace(t, cluster, "a", "red")
+		synctest.Wait()
+		if statuses != before {
+			t.Errorf("%d statuses without a change", statuses-before)
+		}
+		cluster.Intercept(func(ctx context.Context, req fakecluster.Request) error {
+			if req.GVR == widgets {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		})
+		labelNamespace(t, cluster, "b", "red")
+		synctest.Wait()
+		if n := last.Namespaces; len(n) != 2 || n[1].Reason != status.ReasonSyncing {
+			t.Errorf("while b is being listed: %+v, status %+v", n, l.Status().Namespaces)
+		}
+		cluster.Intercept(nil)
 		cancel()
 		<-ended
 	})

@@ -20,6 +20,7 @@ type Namespaces struct {
 	failing map[string]*NamespaceFailure // by name, also of names that have left the set, until forgetFailures
 
 	run         func(ctx context.Context, set *Namespaces, result func(verb string, err error)) // nil: Set is called by users
+	followed    func()                                                                          // called after a change by Follow; nil: nothing
 	terminating map[string]bool                                                                 // by name
 	gone        map[string]bool                                                                 // names that have left the set because the server does not have them any more
 	unused      bool                                                                            // the source has no objects of the namespaces: gone stays empty
@@ -121,6 +122,10 @@ func (n *Namespaces) hides(name string, listed bool) bool {
 func (n *Namespaces) Follow(terminating map[string]bool, gone ...string) {
 	terminating = maps.Clone(terminating)
 	n.mu.Lock()
+	followed := n.followed
+	if maps.Equal(n.terminating, terminating) {
+		followed = nil
+	}
 	n.terminating = terminating
 	for _, name := range gone {
 		if n.unused {
@@ -133,6 +138,16 @@ func (n *Namespaces) Follow(terminating map[string]bool, gone ...string) {
 	}
 	n.mu.Unlock()
 	n.Set(slices.Collect(maps.Keys(terminating))...)
+	if followed != nil {
+		followed()
+	}
+}
+
+// onFollow sets the function that is called after Follow has changed the names, or which of them are being deleted.
+func (n *Namespaces) onFollow(followed func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.followed = followed
 }
 
 // isGone reports whether a name has left the set because the server does not have such a namespace any more.

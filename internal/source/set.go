@@ -116,6 +116,7 @@ func (g *gate) awaitNames(ctx context.Context, t Type, n news) bool {
 		if !g.calls.Begin() {
 			return false
 		}
+		set.onFollow(g.cfg.Observer.Completed)
 		go func() { // ctx is that of the reflector
 			defer g.calls.End()
 			set.run(ctx, set, func(_ string, err error) { g.named(ctx, set, err) })

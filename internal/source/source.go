@@ -99,8 +99,8 @@ type Observer interface {
 	// client's transport reports them.
 	Received(bytes int)
 	// Completed is called when State has changed: the reflector has got a whole list or will get
-	// it next, its objects have been deleted, the server has responded to a watch, or an object is
-	// left out, or no longer. It is not called for other single events.
+	// it next, its objects have been deleted, the server has responded to a watch, an object is
+	// left out, or no longer, or a followed set of namespaces has changed. It is not called for other single events.
 	Completed()
 }
 

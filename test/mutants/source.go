@@ -28,6 +28,8 @@ var ofSource = []table{
 		{"client-go's detector compares packed objects", "gate.watchList", never("g.incomparable()")},
 	}},
 	{"internal/source", "dynamicinformer", []mutant{
+		{"a change of the selected namespaces is no change of the status", "Namespaces.Follow", never("followed != nil")},
+		{"each event of a Namespace is a change of the status", "Namespaces.Follow", never("maps.Equal(n.terminating, terminating)")},
 		{"Retry before a pause begins has no effect", "pace.await", always("p.retry == nil")},
 		{"Retry before the pause after the first watch has no effect", "gate.WatchWithContext", drop("s.pace.begins(g)")},
 		{"watch-lists ignore the memory budget", "gate.watchList", replace("g.cfg.Queue.hasBudget() || g.account != nil", "g.cfg.Queue.hasBudget()")},
