@@ -207,9 +207,11 @@ func (s *resumableWatch) compare(ctx context.Context, t Type) bool {
 	return true
 }
 
-// rewind records and reports that the server has gone back.
+// rewind records and reports that the server has gone back, unless that is known.
 func (s *resumableWatch) rewind(ctx context.Context, err *RewoundError) {
-	s.known.suspect(rewound)
+	if !s.known.suspect(rewound) {
+		return
+	}
 	s.cfg.Observer.Failed(VerbList, err)
 	s.report(ctx, &ListError{Err: err})
 }
@@ -257,8 +259,11 @@ func (c *child) compare(ctx context.Context) bool {
 	return true
 }
 
-// rewind records and reports that the server has gone back.
+// rewind records and reports that the server has gone back, unless that is known.
 func (c *child) rewind(ctx context.Context, err *RewoundError) {
+	if c.suspicion == rewound {
+		return
+	}
 	c.suspicion, c.listed = rewound, false
 	c.requests.failed(ctx, VerbList, err)
 	c.report(ctx, &ListError{Err: &NamespaceError{c.namespace, err}})
@@ -337,11 +342,13 @@ func (s *resumableWatch) awaitStore(ctx context.Context, content *listed) {
 	s.lookUp().await(ctx, &s.known, keys)
 }
 
-// suspect records a suspicion: the next list decides.
-func (k *known) suspect(against suspicion) {
+// suspect records a suspicion: the next list decides. It reports whether there was none as strong.
+func (k *known) suspect(against suspicion) (stronger bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	stronger = against > k.suspicion
 	k.suspicion, k.current = max(k.suspicion, against), false
+	return stronger
 }
 
 func (k *known) isSuspected() bool {

@@ -430,6 +430,43 @@ func TestShard_ListOfGainedSlotsShowsARestore(t *testing.T) {
 	}
 }
 
+// A comparison of versions and a list of gained slots may both show it.
+func TestShard_ReportsARestoreOnce(t *testing.T) {
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 2), 20, scope)
+				backup := w.cluster.Backup()
+				w.create("later0", "later1", "later2", "later3")
+				synctest.Wait()
+				var compared atomic.Int64
+				arrived := make(chan struct{})
+				gained := part(0, 1).Minus(part(0, 2)).Selector()
+				w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+					switch {
+					case req.Verb != "list":
+					case req.Options.ShardSelector == gained:
+						<-arrived
+					case req.Options.Limit == 1 && compared.Add(1) == 1:
+						close(arrived)
+						time.Sleep(time.Second)
+					}
+					return nil
+				})
+				shard.set(part(0, 1))
+				synctest.Wait()
+				w.cluster.Restore(backup)
+				time.Sleep(time.Minute)
+				var rewound *source.RewoundError
+				if errs := w.observer.errors(); len(errs) != 1 || !errors.As(errs[0], &rewound) || compared.Load() == 0 {
+					t.Errorf("errors = %v after %d comparisons", errs, compared.Load())
+				}
+				w.checkStore(part(0, 1))
+			})
+		})
+	}
+}
+
 // Objects that are left out are no sign that the server sends bookmarks, so its silence says nothing.
 func TestShard_ObjectsOfOthersAreNoBookmarksOfTheServer(t *testing.T) {
 	for name, scope := range scopes {

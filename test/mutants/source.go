@@ -90,6 +90,8 @@ var ofSource = []table{
 		{"the ends of short watches are no failures", "resumableWatch.closed", drop("p.requests.endedSoon(ctx, &s.pace, ErrShortWatches)")},
 		{"the ends of short watches in a set's namespace are no failures", "child.watch", drop("c.requests.endedSoon(ctx, &c.pace, &NamespaceError{c.namespace, ErrShortWatches})")},
 		{"each end of a short watch is a failure", "requests.endedSoon", replace("pace.last > brief", "pace.last >= 0")},
+		{"rewind: a restore is reported again", "known.suspect", replace("return stronger", "return true")},
+		{"rewind: a restore is reported again in a namespace", "child.rewind", never("c.suspicion == rewound")},
 		{"rewind: a comparison that has failed is repeated late", "comparison.again", replace("min(max(checkAgain, 2*c.pause), checkAtMost)", "checkAtMost")},
 		{"rewind: a comparison that has failed is repeated each second", "comparison.again", replace("min(max(checkAgain, 2*c.pause), checkAtMost)", "checkAgain")},
 		{"rewind: the pauses of comparisons begin anew with each watch", "comparison.begin", replace("c.elsewhere = stream.elsewhere || stream.isMerged", "c.elsewhere, c.pause = stream.elsewhere || stream.isMerged, 0")},
