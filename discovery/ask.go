@@ -22,7 +22,7 @@ func (r *Resolver) answer(ctx context.Context, q question) (Resource, error) {
 		if c == nil {
 			return r.answerFromServer(ctx, q)
 		}
-		refusal, noticed := r.refused(c, q)
+		noticed, refusal := r.refused(c, q)
 		if refusal != nil {
 			return Resource{}, refusal
 		}

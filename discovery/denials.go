@@ -17,7 +17,7 @@ const maxDenied = 4096
 // refused returns the stored refusal of q if nothing has changed since it was stored, or nil. Without a watch, a change is noticed late:
 // a refusal then counts as long as the shortest interval of requests for documents. Noticed is the number of changes so far, for
 // [Resolver.deny].
-func (r *Resolver) refused(c *snapshot, q question) (refusal error, noticed uint64) {
+func (r *Resolver) refused(c *snapshot, q question) (noticed uint64, refusal error) {
 	r.mu.Lock()
 	noticed = r.noticed
 	stored, denied := r.denied[q]
@@ -29,14 +29,14 @@ func (r *Resolver) refused(c *snapshot, q question) (refusal error, noticed uint
 	refusal = stored.refusal
 	switch {
 	case !denied:
-		return nil, noticed
+		return noticed, nil
 	case refusal == nil: // an event has denied q
 		refusal = c.refuse(q)
 	}
 	if errors.Is(refusal, ErrInconclusive) {
-		return nil, noticed
+		return noticed, nil
 	}
-	return refusal, noticed
+	return noticed, refusal
 }
 
 // deny stores refusal, the result of q in c, until the run notices a change. It has no effect if the run has noticed more

@@ -113,10 +113,12 @@ func TestRun_ARecreatedCRDThatWasNotReadIsNotRefused(t *testing.T) {
 func TestRun_ARefusalThatIsOlderThanAnEventIsNotStored(t *testing.T) {
 	for name, ask := range map[string]func(*testing.T, *discovery.Resolver) error{
 		"ResolveGVR": func(t *testing.T, r *discovery.Resolver) error {
+			t.Helper()
 			_, err := r.ResolveGVR(t.Context(), gadgetsV2)
 			return err
 		},
 		"Resolve": func(t *testing.T, r *discovery.Resolver) error {
+			t.Helper()
 			_, err := r.Resolve(t.Context(), "gadgets.v2.example.org")
 			return err
 		},

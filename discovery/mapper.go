@@ -56,7 +56,7 @@ func tryMapped[T any](ctx context.Context, r *Resolver, q question, ask func(met
 	var noticed uint64
 	for known := r.known(ctx); known != nil; known = r.current.Load() {
 		var refusal error
-		if refusal, noticed = r.refused(known, q); refusal != nil {
+		if noticed, refusal = r.refused(known, q); refusal != nil {
 			return none, refusal
 		}
 		found, err := answer(known)

@@ -570,42 +570,6 @@ func TestAllowedNamespaces_FallsBackToThoseThatAreAllowed(t *testing.T) {
 	})
 }
 
-// The refusal of a list of all namespaces is no reason to give up: lists of those that are allowed follow.
-func TestAllowedNamespaces_FailFastWaitsForThoseThatAreAllowed(t *testing.T) {
-	inSet(t, func(in bubble) {
-		t, cluster, f := in.T, in.cluster, in.factory
-		cluster.Serve(namespaceType)
-		labelNamespace(t, cluster, "a", "red")
-		forbid(cluster, "")
-		l := acquire(t, f, widgets, dynamicinformer.WithAllowedNamespaces())
-		if err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast()); err != nil {
-			t.Fatal(err)
-		}
-		if got := l.Status().Traffic.Failures; len(got) != 0 {
-			t.Errorf("failures = %v", got)
-		}
-	})
-}
-
-// A user who may list no Namespace objects either gets the rule for these.
-func TestAllowedNamespaces_FailFastWithoutNamespaceObjects(t *testing.T) {
-	inSet(t, func(in bubble) {
-		t, cluster, f := in.T, in.cluster, in.factory
-		cluster.Serve(namespaceType)
-		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
-			if req.GVR == namespaceType.GVR || req.GVR == widgets {
-				return apierrors.NewForbidden(req.GVR.GroupResource(), "", errors.New(`User "bob" cannot list`))
-			}
-			return nil
-		})
-		l := acquire(t, f, widgets, dynamicinformer.WithAllowedNamespaces())
-		err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast())
-		if err == nil || !strings.Contains(err.Error(), `resources: ["namespaces"]`) {
-			t.Errorf("error = %v", err)
-		}
-	})
-}
-
 // Nothing follows a watch of all namespaces that is refused while lists of them are not.
 func TestAllowedNamespaces_WatchesAreForbidden(t *testing.T) {
 	inSet(t, func(in bubble) {
@@ -751,39 +715,6 @@ func TestAllowedNamespaces_OfNames(t *testing.T) {
 				_, err := f.Acquire(t.Context(), widgets, dynamicinformer.WithNamespaces("b", "c"))
 				if conflict, is := errors.AsType[*dynamicinformer.ConflictError](err); !is || conflict.Have != `["b" "c"] and allowed` {
 					t.Errorf("error = %v", err)
-				}
-			})
-		})
-	}
-}
-
-func TestNamespaceSelector_FailuresEndWhenNamespacesAreKnown(t *testing.T) {
-	for name, test := range map[string]struct {
-		team string
-		typ  fakecluster.Type
-	}{
-		"no namespace is selected":   {"blue", widgetType},
-		"the type can't be watched":  {"red", listable()},
-		"a namespace can be watched": {"red", widgetType},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inSet(t, func(in bubble) {
-				t, cluster, f := in.T, in.cluster, in.factory
-				cluster.Serve(namespaceType, test.typ)
-				labelNamespace(t, cluster, "a", "red")
-				cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
-					if req.GVR == namespaceType.GVR && req.Verb == "watch" {
-						return apierrors.NewNotFound(namespaceType.GVR.GroupResource(), "")
-					}
-					return nil
-				})
-				l := acquire(t, f, widgets, dynamicinformer.WithNamespaceSelector("team="+test.team), dynamicinformer.WithPolling(time.Minute))
-				if err := l.WaitForSync(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(2 * time.Minute)
-				if i := l.Status(); i.State != status.StateSynced {
-					t.Errorf("status: %s", i)
 				}
 			})
 		})

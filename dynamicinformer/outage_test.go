@@ -123,3 +123,36 @@ func recoverFrom(t *testing.T, outage error, lasts time.Duration) {
 	}
 	shutdown(t, f)
 }
+
+func TestNamespaceSelector_FailuresEndWhenNamespacesAreKnown(t *testing.T) {
+	for name, test := range map[string]struct {
+		team string
+		typ  fakecluster.Type
+	}{
+		"no namespace is selected":   {"blue", widgetType},
+		"the type can't be watched":  {"red", listable()},
+		"a namespace can be watched": {"red", widgetType},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inSet(t, func(in bubble) {
+				t, cluster, f := in.T, in.cluster, in.factory
+				cluster.Serve(namespaceType, test.typ)
+				labelNamespace(t, cluster, "a", "red")
+				cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+					if req.GVR == namespaceType.GVR && req.Verb == "watch" {
+						return apierrors.NewNotFound(namespaceType.GVR.GroupResource(), "")
+					}
+					return nil
+				})
+				l := acquire(t, f, widgets, dynamicinformer.WithNamespaceSelector("team="+test.team), dynamicinformer.WithPolling(time.Minute))
+				if err := l.WaitForSync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Minute)
+				if i := l.Status(); i.State != status.StateSynced {
+					t.Errorf("status: %s", i)
+				}
+			})
+		})
+	}
+}

@@ -535,3 +535,39 @@ func TestWaitForSync_FailFastReturnsOnlyLastingReasons(t *testing.T) {
 		shutdown(t, f)
 	})
 }
+
+// The refusal of a list of all namespaces is no reason to give up: lists of those that are allowed follow.
+func TestAllowedNamespaces_FailFastWaitsForThoseThatAreAllowed(t *testing.T) {
+	inSet(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		cluster.Serve(namespaceType)
+		labelNamespace(t, cluster, "a", "red")
+		forbid(cluster, "")
+		l := acquire(t, f, widgets, dynamicinformer.WithAllowedNamespaces())
+		if err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast()); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Status().Traffic.Failures; len(got) != 0 {
+			t.Errorf("failures = %v", got)
+		}
+	})
+}
+
+// A user who may list no Namespace objects either gets the rule for these.
+func TestAllowedNamespaces_FailFastWithoutNamespaceObjects(t *testing.T) {
+	inSet(t, func(in bubble) {
+		t, cluster, f := in.T, in.cluster, in.factory
+		cluster.Serve(namespaceType)
+		cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+			if req.GVR == namespaceType.GVR || req.GVR == widgets {
+				return apierrors.NewForbidden(req.GVR.GroupResource(), "", errors.New(`User "bob" cannot list`))
+			}
+			return nil
+		})
+		l := acquire(t, f, widgets, dynamicinformer.WithAllowedNamespaces())
+		err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast())
+		if err == nil || !strings.Contains(err.Error(), `resources: ["namespaces"]`) {
+			t.Errorf("error = %v", err)
+		}
+	})
+}

@@ -110,19 +110,19 @@ func (c *Converter[T]) convert(content map[string]any, integers bool) (T, error)
 // where it has panicked, and the field whose type has rejected its value by a method.
 func Unmarshal(data []byte, to any) error {
 	err := recovered(func() error { return utiljson.Unmarshal(data, to) })
-	if _, is := errors.AsType[ofMethod](err); err == nil || is {
+	if _, is := errors.AsType[methodError](err); err == nil || is {
 		return err
 	}
 	return cmp.Or(rejected(data, reflect.TypeOf(to).Elem()), err)
 }
 
-// ofMethod is the error of a type's method that has panicked, or has rejected a value. It has no value.
-type ofMethod struct{ error }
+// methodError is the error of a type's method that has panicked, or has rejected a value. It has no value.
+type methodError struct{ error }
 
 func recovered(decode func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = ofMethod{errtext.Panicked("a method of the Go type")} // r may have values of the object
+			err = methodError{errtext.Panicked("a method of the Go type")} // r may have values of the object
 		}
 	}()
 	return decode()

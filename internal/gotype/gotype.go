@@ -93,7 +93,7 @@ func (of Of[T]) Empty() T { return reflect.New(of.GoType().Elem()).Interface().(
 // and displayed, and the object may be a Secret. It keeps the Go field, which the decoder's own errors and those of [Unmarshal] have.
 func WithoutValues(err error) error {
 	const words = "json: cannot unmarshal "
-	if where, is := errors.AsType[ofMethod](err); is {
+	if where, is := errors.AsType[methodError](err); is {
 		return where
 	}
 	if what, found := strings.CutPrefix(err.Error(), words); found {

@@ -21,7 +21,7 @@ func rejected(data []byte, t reflect.Type) error {
 	if by == nil {
 		return nil
 	}
-	return ofMethod{fmt.Errorf("the value of %s does not fit its Go type %v", path, by)}
+	return methodError{fmt.Errorf("the value of %s does not fit its Go type %v", path, by)}
 }
 
 // rejectedIn returns the path to the first such value in content, and the type of its field; nil if there is none.

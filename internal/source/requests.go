@@ -180,14 +180,8 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 		err = *last
 	}
 	if err != nil {
-		if !initial || !r.gate.fallsBack(r.of, err) {
-			r.failed(ctx, VerbWatch, err)
-		}
+		err = r.refused(ctx, err, initial)
 		release()
-		if initial {
-			r.gate.throttled.note(err)
-			err = plain(err)
-		}
 		return nil, err
 	}
 	if !initial {
@@ -197,6 +191,18 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 		in: in, requests: r, initial: initial, timeout: timeoutOf(opts), silence: newSilence(initial),
 		overdue: newDeadline(opts), release: release, interrupted: last != nil, elsewhere: opts.ResourceVersion != from,
 	}, nil
+}
+
+// refused records err, with which a watch could not be opened, and returns the error for the reflector.
+func (r *requests) refused(ctx context.Context, err error, initial bool) error {
+	if !initial || !r.gate.fallsBack(r.of, err) {
+		r.failed(ctx, VerbWatch, err)
+	}
+	if !initial {
+		return err
+	}
+	r.gate.throttled.note(err)
+	return plain(err)
 }
 
 // interruptions records the last error of an attempt that could not reach the server.

@@ -236,3 +236,69 @@ func (w *testInformer) createIn(slots sharding.Slots) string {
 		}
 	}
 }
+
+// The open watch is silent after a restore of etcd: the list of gained slots shows it.
+func TestShard_ListOfGainedSlotsShowsARestore(t *testing.T) {
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 2), 20, func(cfg *source.Config) {
+					scope(cfg)
+				})
+				backup := w.cluster.Backup()
+				w.removeIn(part(0, 1), 10)
+				w.create("later0", "later1", "later2", "later3")
+				synctest.Wait()
+				w.cluster.Restore(backup)
+				lists := len(w.selectors("list"))
+				shard.set(part(0, 1))
+				time.Sleep(time.Minute)
+				if n := len(w.selectors("list")) - lists; n > 5 {
+					t.Errorf("%d lists", n)
+				}
+				var rewound *source.RewoundError
+				if errs := w.observer.errors(); len(errs) != 1 || !errors.As(errs[0], &rewound) {
+					t.Errorf("errors = %v", errs)
+				}
+				w.checkStore(part(0, 1))
+			})
+		})
+	}
+}
+
+// A comparison of versions and a list of gained slots may both show it.
+func TestShard_ReportsARestoreOnce(t *testing.T) {
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, shard := sharded(t, part(0, 2), 20, scope)
+				backup := w.cluster.Backup()
+				w.create("later0", "later1", "later2", "later3")
+				synctest.Wait()
+				var compared atomic.Int64
+				arrived := make(chan struct{})
+				gained := part(0, 1).Minus(part(0, 2)).Selector()
+				w.cluster.Intercept(func(_ context.Context, req fakecluster.Request) error {
+					switch {
+					case req.Verb != "list":
+					case req.Options.ShardSelector == gained:
+						<-arrived
+					case req.Options.Limit == 1 && compared.Add(1) == 1:
+						close(arrived)
+						time.Sleep(time.Second)
+					}
+					return nil
+				})
+				shard.set(part(0, 1))
+				synctest.Wait()
+				w.cluster.Restore(backup)
+				time.Sleep(time.Minute)
+				var rewound *source.RewoundError
+				if errs := w.observer.errors(); len(errs) != 1 || !errors.As(errs[0], &rewound) || compared.Load() == 0 {
+					t.Errorf("errors = %v after %d comparisons", errs, compared.Load())
+				}
+				w.checkStore(part(0, 1))
+			})
+		})
+	}
+}
