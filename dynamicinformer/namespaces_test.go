@@ -514,7 +514,7 @@ func TestAllowedNamespaces_FallsBackToThoseThatAreAllowed(t *testing.T) {
 		forbid(cluster, "", "b")
 		l := acquire(t, f, widgets, dynamicinformer.WithAllowedNamespaces())
 		kept := l.Lister()
-		if err := l.WaitForSync(t.Context()); err != nil {
+		if err := l.WaitForSync(briefly(t)); err != nil {
 			t.Fatal(err)
 		}
 		check := func(when string, want ...string) {

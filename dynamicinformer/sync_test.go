@@ -544,7 +544,7 @@ func TestAllowedNamespaces_FailFastWaitsForThoseThatAreAllowed(t *testing.T) {
 		labelNamespace(t, cluster, "a", "red")
 		forbid(cluster, "")
 		l := acquire(t, f, widgets, dynamicinformer.WithAllowedNamespaces())
-		if err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast()); err != nil {
+		if err := l.WaitForSync(briefly(t), dynamicinformer.WithFailFast()); err != nil {
 			t.Fatal(err)
 		}
 		if got := l.Status().Traffic.Failures; len(got) != 0 {
@@ -565,7 +565,7 @@ func TestAllowedNamespaces_FailFastWithoutNamespaceObjects(t *testing.T) {
 			return nil
 		})
 		l := acquire(t, f, widgets, dynamicinformer.WithAllowedNamespaces())
-		err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast())
+		err := l.WaitForSync(briefly(t), dynamicinformer.WithFailFast())
 		if err == nil || !strings.Contains(err.Error(), `resources: ["namespaces"]`) {
 			t.Errorf("error = %v", err)
 		}
