@@ -101,8 +101,8 @@ func (e Event) String() string {
 	return text
 }
 
-// MayMean reports whether the event may change what name means: the type has or had the name, as [Resource.HasName], or it
-// may in other versions than the preferred one.
+// MayMean reports whether the event may change what name means: the type has or had the name, as [Resource.HasName] compares it, or may
+// have it in a version that is not the preferred one.
 func (e Event) MayMean(name string) bool {
 	return e.Resource.HasName(name) || e.Old.HasName(name) || len(e.Resource.Versions) > 1 ||
 		slices.Contains(e.Changes, VersionsChanged) || slices.Contains(e.Changes, NamesChanged)

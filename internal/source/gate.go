@@ -351,7 +351,7 @@ type response struct {
 	unavailable error                 // of a namespace that could not be listed, and is not forbidden
 	identity    func(metav1.Object) identity
 	view        *sharding.View // the slots of the objects; nil: all objects
-	// arrivals has the lists that are limited, by namespaces; empty without a set. Their objects are converted.
+	// arrivals has the lists that are limited, by namespaces. Without a set, the only key is empty. Their objects are converted.
 	arrivals map[string]*arrivals
 }
 
