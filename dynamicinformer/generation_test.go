@@ -171,10 +171,12 @@ func TestGeneration_ATypeWithAnotherScopeIsListedAgain(t *testing.T) {
 		acquire(t, f, kindOf("boats"))
 		time.Sleep(time.Minute)
 		behind.Store(true)
-		cluster.define("ships", scope("Cluster"))
 		cluster.Serve(fakecluster.Type{GVR: kindOf("ships"), Kind: kindName("ships")})
+		create(t, cluster, kindOf("ships"), "", "new") // before an informer can watch the type
+		cluster.mu.Lock()
+		cluster.replaceLocked("ships", scope("Cluster"))
+		cluster.mu.Unlock()
 		cluster.define("boats")
-		create(t, cluster, kindOf("ships"), "", "new")
 		time.Sleep(2 * time.Second)
 		second := acquire(t, f, kindOf("ships"), dynamicinformer.WithSeparateInformer())
 		events := []*recorder{listen(t, first.Informer()), listen(t, second.Informer())}

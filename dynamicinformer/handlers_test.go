@@ -124,7 +124,7 @@ func TestHandlerStatus_HandlerThatIsAddedDuringTheFirstList(t *testing.T) {
 		}
 		l := acquire(in.T, in.factory, widgets)
 		time.Sleep(time.Second)
-		if got := l.Status(); got.Objects != 5 || got.Listed {
+		if got := l.Status(); in.cluster.OpenWatches(widgets) != 1 || got.Objects != 0 || got.Listed {
 			in.Fatalf("not in a watch-list: %+v", got)
 		}
 		handler := newSlow()

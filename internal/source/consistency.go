@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/consistencydetector"
@@ -10,15 +11,26 @@ import (
 	"github.com/gvrkit/gvrkit/internal/undecodable"
 )
 
-// isCheck reports whether a list is that of client-go's detector of inconsistencies, which
-// KUBE_WATCHLIST_INCONSISTENCY_DETECTOR turns on: the reflector has no other list at an exact version.
-func isCheck(opts metav1.ListOptions) bool {
-	return opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact
+// verify compares list, which is a watch-list, with a LIST at the same version, if client-go's detector of inconsistencies is on
+// (KUBE_WATCHLIST_INCONSISTENCY_DETECTOR). If they differ, it panics, as in client-go. It does not compare packed objects: with equal content they
+// may have different bytes.
+func (g *gate) verify(ctx context.Context, list runtime.Object) {
+	if g.transform.packing != nil || !consistencydetector.IsDataConsistencyDetectionForWatchListEnabled() {
+		return
+	}
+	content, err := meta.ListAccessor(list)
+	if err != nil {
+		return
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return
+	}
+	streamed := func() []runtime.Object { return items }
+	consistencydetector.CheckDataConsistency(ctx, g.cfg.GVR.String(), content.GetResourceVersion(), g.check, nil, metav1.ListOptions{}, streamed)
 }
 
-// check returns the list of the detector, which it compares with the objects of a watch-list. The list is at exactly the
-// version of the watch-list. It does not change what the source knows, since the watch is open, and a failure is not
-// reported: the detector tries again.
+// check returns the list of the detector. A failure is not reported: the detector tries again.
 func (g *gate) check(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	t, _ := g.available.Current()
 	from := g.requests(t).unreported().selecting(g.held(metav1.NamespaceAll))
@@ -35,10 +47,4 @@ func (g *gate) check(ctx context.Context, opts metav1.ListOptions) (runtime.Obje
 		return nil, err
 	}
 	return content.list(), nil
-}
-
-// incomparable reports whether the detector is on and can't compare the source's objects: packed objects with equal
-// content may have different bytes, and the detector would end the process.
-func (g *gate) incomparable() bool {
-	return g.transform.packing != nil && consistencydetector.IsDataConsistencyDetectionForWatchListEnabled()
 }

@@ -131,7 +131,7 @@ func (s *resumableWatch) relist(ctx context.Context, t Type, changed <-chan stru
 	s.splice.stop() // the list has the present view
 	var turn *turn  // nil: the list does not wait
 	if s.repeated == 0 || s.repeated != t.Generation {
-		turn = s.joinQueue(t)
+		turn = s.joinQueue(t, false)
 	}
 	if turn.waits() && !s.endPrevious(ctx, t) {
 		turn.leave()

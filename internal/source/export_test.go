@@ -17,7 +17,8 @@ func (s *Source) Open(ctx context.Context) error {
 // Namespaces returns the namespaces of the report.
 func (s *Source) Namespaces() []Namespace { return s.Report().Namespaces }
 
-// Requests is the requests stage of a source, without the gate: each watch is one stream.
+// Requests is the requests stage of a source, without the gate: each watch is one stream. Its last event is an ERROR event if it is a watch-list that
+// fails.
 type Requests struct{ stage *requests }
 
 // NewRequests returns the requests stage of a source with cfg.
@@ -40,12 +41,14 @@ func (r *Requests) WatchWithContext(ctx context.Context, opts metav1.ListOptions
 	if err != nil {
 		return nil, err
 	}
-	stream.comparison = &comparison{}
 	ctx, cancel := context.WithCancel(ctx)
 	return openPipe(ctx, cancel, &r.stage.gate.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		defer stream.close()
-		to := func(event watch.Event, _ bool) bool { return send(event) }
-		for stream.run(ctx, to, nil) == altered {
+		for ending := altered; ending == altered || ending == completed; {
+			ending = stream.run(ctx, send, nil)
+		}
+		if stream.failure != nil {
+			send(errorEvent(stream.failure))
 		}
 	})
 }

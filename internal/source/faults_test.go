@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -12,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -36,13 +34,6 @@ func tooLarge() error {
 	return err
 }
 
-// isPlain reports whether a reflector recognises err as none of the faults.
-func isPlain(err error) bool {
-	return err != nil && !apierrors.IsTooManyRequests(err) && !utilnet.IsConnectionRefused(err) &&
-		!apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) &&
-		!apierrors.IsTimeout(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
-}
-
 // statusOf returns the object of the ERROR event for err, or nil if a server can't send it.
 func statusOf(err error) *metav1.Status {
 	var status apierrors.APIStatus
@@ -53,23 +44,14 @@ func statusOf(err error) *metav1.Status {
 	return &s
 }
 
-func TestFaults_AreNotPlain(t *testing.T) {
-	for name, fault := range faults {
-		if isPlain(fault) {
-			t.Errorf("%s: isPlain returns true", name)
-		}
-	}
-}
-
-func TestFaults_BecomePlainErrorsOfAWatchListRequest(t *testing.T) {
+func TestFaults_OfAWatchListRequestAreReported(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				observer := &observer{}
 				lw := newLW(source.Config{Client: source.Unstructured(&script{watch: always(nil, fault)}), GVR: widgets, Observer: observer})
-				_, err := lw.WatchWithContext(t.Context(), watchList())
-				if !isPlain(err) || !strings.Contains(err.Error(), fault.Error()) {
-					t.Errorf("error = %#v, want a plain one with the text of %v", err, fault)
+				if _, err := lw.WatchWithContext(t.Context(), watchList()); !errors.Is(err, fault) {
+					t.Errorf("error = %#v, want %v", err, fault)
 				}
 				if diff := cmp.Diff([]string{"watch failed"}, observer.reports()); diff != "" {
 					t.Errorf("reports (-want +got):\n%s", diff)
@@ -80,7 +62,7 @@ func TestFaults_BecomePlainErrorsOfAWatchListRequest(t *testing.T) {
 	}
 }
 
-func TestFaults_BecomePlainErrorEventsAmongInitialEvents(t *testing.T) {
+func TestFaults_AmongInitialEventsAreReported(t *testing.T) {
 	for name, fault := range faults {
 		status := statusOf(fault)
 		if status == nil {
@@ -91,12 +73,8 @@ func TestFaults_BecomePlainErrorEventsAmongInitialEvents(t *testing.T) {
 				r := newWatchListStream(t)
 				r.server.Add(newObject("a"))
 				r.server.Error(status)
-				events := take(r.w)
-				if len(events) != 3 || events[1].Type != watch.Error || events[2].Type != closed {
-					t.Fatalf("events: %v, want one, an error and the end", events)
-				}
-				if err := apierrors.FromObject(events[1].Object); !isPlain(err) || !strings.Contains(err.Error(), fault.Error()) {
-					t.Errorf("error = %#v, want a plain one with the text of %v", err, fault)
+				if diff := cmp.Diff([]string{"ADDED a", failed, "CLOSED"}, seen(r.w)); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
 				}
 				if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" {
 					t.Errorf("reports (-want +got):\n%s", diff)
@@ -145,7 +123,7 @@ func TestFaults_ErrorEventWithoutAStatus(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newWatchListStream(t)
 				r.server.Action(event.Type, event.Object)
-				if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
+				if diff := cmp.Diff([]string{failed, "CLOSED"}, seen(r.w)); diff != "" {
 					t.Errorf("events (-want +got):\n%s", diff)
 				}
 				if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" {

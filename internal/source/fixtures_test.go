@@ -168,6 +168,15 @@ func watchList() metav1.ListOptions {
 	}
 }
 
+// startWatchList sends a list through the gate of s as a reflector does that prefers a watch-list.
+func startWatchList(ctx context.Context, s *source.Source) <-chan answer {
+	if w, err := gateOf(s).WatchWithContext(ctx, watchList()); err == nil {
+		w.Stop()
+		return nil
+	}
+	return startList(ctx, s)
+}
+
 // openWatch opens a watch that ends with the test.
 func openWatch(t *testing.T, lw cache.ListerWatcherWithContext, opts metav1.ListOptions) watch.Interface {
 	t.Helper()
@@ -198,8 +207,12 @@ func take(w watch.Interface) []watch.Event {
 	return events
 }
 
-// closed is the type of the event for the end of a stream.
-const closed watch.EventType = "CLOSED"
+const (
+	// closed is the type of the event for the end of a stream.
+	closed watch.EventType = "CLOSED"
+	// failed is what seen returns for the failure of a watch-list.
+	failed = "ERROR plain"
+)
 
 // seen returns the events of take as strings.
 func seen(w watch.Interface) []string {

@@ -35,14 +35,14 @@ type gate struct {
 	known     known
 	sizes     sizes
 	polling   polling
-	due       atomic.Pointer[time.Time] // the time of the next attempt after a failure
-	throttled throttled
-	watched   atomic.Bool // the server has responded to a watch
+	due       atomic.Pointer[time.Time]          // the time of the next attempt after a failure
+	initial   atomic.Pointer[metav1.ListOptions] // with which the reflector has requested a watch-list; nil: it has not, or the source has sent it
+	opened    atomic.Pointer[opened]             // the watch-list with which the next watch begins
+	watched   atomic.Bool                        // the server has responded to a watch
 	traffic   traffic
 	transform transform
 	account   *budget.Account           // its part of a memory budget; nil: none
 	queued    atomic.Pointer[time.Time] // since when a list waits for its turn; nil: it does not
-	again     atomic.Bool               // the next list replaces a watch-list that had its turn
 	bookmarks atomic.Bool               // the server sends bookmarks, other than those that end initial events
 	slots     atomic.Bool               // slots of the shard have been awaited
 	moved     atomic.Uint64             // the number of objects that have left with the slots of the shard
@@ -66,70 +66,121 @@ func (g *gate) ListWithContext(ctx context.Context, opts metav1.ListOptions) (ru
 		<-ctx.Done() // there is no other attempt
 		return nil, ctx.Err()
 	}
-	if isCheck(opts) {
-		return g.check(ctx, opts)
-	}
 	g.transform.seal()
-	pace := g.throttled.take()
+	first := firstList{gate: g, limit: opts.Limit, initial: g.initial.Swap(nil)}
 	for {
-		t, changed, err := g.served(ctx)
-		if err != nil {
-			return nil, err
-		}
-		g.awaitSlots(ctx, changed)
-		pace.forGeneration(t.Generation)
-		if !g.pause(ctx, &pace, t, news{changed: changed}) {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		turn := g.joinQueue(t)
-		if t, changed, err = g.awaitTurn(ctx, turn, t, news{changed: changed}); err != nil {
-			continue // the type has changed, or ctx has ended
-		}
-		response, err := g.list(ctx, g.requests(t), changed, opts.Limit, turn)
+		g.discard()
+		list, err := first.attempt(ctx)
 		switch {
 		case ctx.Err() != nil:
-			response.end(false)
-			return nil, ctx.Err()
+			return nil, ctx.Err() // if there is a stream, it closes
 		case g.calls.Closed():
-			response.end(false)
+			g.discard()
 			return nil, errClosed
-		case g.changed(t, err):
-			response.end(false)
-			g.putOff(&pace, err)
-			continue
-		}
-		var list runtime.Object
-		if err == nil {
-			if list, err = g.keep(response, t); err != nil {
-				g.cfg.Observer.Failed(VerbList, err)
-			}
-		}
-		response.end(err == nil)
-		if err == nil {
-			g.traffic.add(meta.LenList(list))
-			g.accepted()
+		case err == nil:
 			return list, nil
 		}
-		g.putOff(&pace, err)
-		g.report(ctx, &ListError{Err: err})
 	}
 }
 
-// WatchWithContext returns a watch that continues through all changes of the type. A failed
-// watch-list returns an error, and a LIST follows. As with any client, the server has responded
+// firstList is the list that a reflector requests. It is a watch-list if possible, and if that one fails, a LIST.
+type firstList struct {
+	*gate
+	limit   int64               // the number of objects in a page; 0: there are no pages
+	initial *metav1.ListOptions // of a watch-list, which has not been tried; nil: there is none
+	pace    pace
+	had     bool // a watch-list had its turn
+}
+
+// attempt waits until a list is possible, and lists. It returns an error if there must be another attempt.
+func (f *firstList) attempt(ctx context.Context) (runtime.Object, error) {
+	t, changed, err := f.served(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.awaitSlots(ctx, changed)
+	f.pace.forGeneration(t.Generation)
+	if !f.pause(ctx, &f.pace, t, news{changed: changed}) {
+		return nil, errGaveWay
+	}
+	turn := f.joinQueue(t, f.had)
+	if t, changed, err = f.awaitTurn(ctx, turn, t, news{changed: changed}); err != nil {
+		return nil, err // the type has changed, or ctx has ended
+	}
+	initial := f.initial
+	if f.initial = nil; initial == nil || !f.streams(t) {
+		response, err := f.list(ctx, f.requests(t), changed, f.limit, turn)
+		return f.accept(ctx, response, t, err)
+	}
+	response, err := f.streamList(ctx, t, changed, *initial, turn)
+	if err != nil {
+		f.had = turn != nil
+		f.fellBack(err)
+		return nil, err
+	}
+	return f.accept(ctx, response, t, nil)
+}
+
+// fellBack is called when a watch-list has failed with err: a LIST follows. There is a pause before it only if the server has requested one, and
+// not if the server does not have a resourceVersion yet, since a list does not require the version.
+func (f *firstList) fellBack(err error) {
+	var p pace
+	if p.failed(time.Now(), err); p.requested && !apierrors.IsTimeout(err) {
+		f.pace = p
+	}
+}
+
+// accept returns the list for the reflector if err, with which the request for t has ended, is nil, and the list can be used.
+func (f *firstList) accept(ctx context.Context, r *response, t Type, err error) (runtime.Object, error) {
+	switch {
+	case ctx.Err() != nil, f.calls.Closed():
+		r.end(false)
+		return nil, errClosed
+	case f.changed(t, err):
+		r.end(false)
+		f.putOff(&f.pace, err)
+		return nil, errGaveWay
+	}
+	var list runtime.Object
+	if err == nil {
+		if list, err = f.keep(r, t); err != nil {
+			f.cfg.Observer.Failed(VerbList, err)
+		}
+	}
+	r.end(err == nil)
+	if err != nil {
+		f.putOff(&f.pace, err)
+		f.report(ctx, &ListError{Err: err})
+		return nil, err
+	}
+	f.traffic.add(meta.LenList(list))
+	if !r.streamed {
+		f.accepted()
+		return list, nil
+	}
+	f.watched.Store(true)
+	f.accepted()
+	f.cfg.Observer.Succeeded(VerbWatch)
+	f.verify(ctx, list)
+	return list, nil
+}
+
+// WatchWithContext returns a watch that continues through all changes of the type. It returns an error for a watch-list: the reflector then requests
+// a list, which the source sends as a watch-list. As with any client, the server has responded
 // to the first request when it returns: fake clients send only later events, whatever
 // resourceVersion the watch begins with.
 func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
-		return g.watchList(ctx, opts)
+		g.initial.Store(&opts)
+		return nil, errListed
 	}
 	ctx, cancel := context.WithCancel(ctx) // ends before that of the first request, whose error is then not reported
 	s := &resumableWatch{gate: g, opts: opts}
 	s.pace.begins(g)
-	first, t := s.open(ctx)
+	first, t := g.takeOver()
+	if first == nil {
+		first, t = s.open(ctx)
+	}
 	g.answered()
 	out, err := openPipe(ctx, cancel, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
 		s.out = send
@@ -146,59 +197,9 @@ func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 	return out, nil
 }
 
-func (g *gate) watchList(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	if g.cfg.Invalid != nil {
-		return nil, plain(g.cfg.Invalid) // the LIST that follows reports it
-	}
-	g.transform.seal()
-	t, changed, err := g.served(ctx)
-	if err != nil {
-		return nil, err
-	}
-	g.awaitSlots(ctx, changed)
-	switch {
-	case g.cfg.NoWatchList, g.incomparable():
-		return nil, errNotWanted
-	case g.polls(t):
-		return nil, errPolled
-	case t.Aggregated && !g.cfg.WatchListAnywhere:
-		return nil, errAggregated
-	case g.set(t) != nil:
-		return nil, errSet
-	case (g.cfg.Queue.hasBudget() || g.account != nil) && !g.known.filledWith(t):
-		return nil, errUnknownSize
-	}
-	turn := g.joinQueue(t)
-	if t, changed, err = g.awaitTurn(ctx, turn, t, news{changed: changed}); err != nil {
-		return nil, plain(err)
-	}
-	g.again.Store(turn != nil)
-	opts.ResourceVersion = ""              // the list must be consistent
-	ctx, cancel := context.WithCancel(ctx) // as in WatchWithContext
-	stream, err := g.watch(ctx, t, news{changed: changed}, opts)
-	if err != nil {
-		cancel()
-		turn.leave()
-		return nil, plain(err)
-	}
-	stream.take(turn)
-	g.answered()
-	out, err := openPipe(ctx, cancel, &g.calls, func(ctx context.Context, send func(watch.Event) bool) {
-		g.sizes.begin(0, 0)
-		s := &resumableWatch{gate: g, opts: opts, out: send, uncounted: true}
-		s.pace.begins(g)
-		s.begin(ctx, stream, t)
-	})
-	if err != nil {
-		stream.close()
-		return nil, err
-	}
-	return out, nil
-}
-
 // keep replaces the known objects by those of a list, and returns the list for the reflector.
 func (g *gate) keep(r *response, t Type) (runtime.Object, error) {
-	if !g.transform.isSet() && len(r.undecodable) == 0 && len(r.arrivals) == 0 {
+	if !g.transform.isSet() && len(r.undecodable) == 0 && !r.isConverted() {
 		if done, err := g.known.replace(r, t, g.transform.strict, &g.sizes); done || err != nil {
 			g.placed(r)
 			return r.list, err
@@ -351,9 +352,14 @@ type response struct {
 	unavailable error                 // of a namespace that could not be listed, and is not forbidden
 	identity    func(metav1.Object) identity
 	view        *sharding.View // the slots of the objects; nil: all objects
+	streamed    bool           // it is a watch-list, whose stream is open
+	converted   bool           // some objects of the watch-list have been converted
 	// arrivals has the lists that are limited, by namespaces. Without a set, the only key is empty. Their objects are converted.
 	arrivals map[string]*arrivals
 }
+
+// isConverted reports whether objects have been converted and measured as they arrived: these are items of type *converted.
+func (r *response) isConverted() bool { return r.converted || len(r.arrivals) > 0 }
 
 // moved records that the object under key is in the cache now. The response may be nil.
 func (r *response) moved(key string, item listedItem) {

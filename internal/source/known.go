@@ -136,7 +136,7 @@ func newListed(r *response, transform *transform, sizes *sizes) (listed, error) 
 		return listed{}, err
 	}
 	l := listed{items: make(map[string]listedItem, meta.LenList(r.list)), version: accessor.GetResourceVersion(), positions: r.positions, view: r.view}
-	if len(r.arrivals) == 0 { // otherwise they have been measured
+	if !r.isConverted() {
 		sizes.begin(meta.LenList(r.list), fewSampled)
 	}
 	defer sizes.end()

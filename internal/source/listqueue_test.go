@@ -355,38 +355,28 @@ func TestListQueue_WatchListsCount(t *testing.T) {
 		server := newServerWatch()
 		client := &script{watch: always(server, nil)}
 		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Queue: queue})
-		w := openWatch(t, gateOf(s), watchList())
+		listed := startWatchList(t.Context(), s)
 		l := newLists(t, queue)
 		defer l.finish()
 		l.add("a")
 		for range 20 { // progress, for more than a minute
 			server.Add(newObject("x"))
-			take(w)
 			time.Sleep(3020 * time.Millisecond)
 		}
 		l.want("during the initial events", "", "a")
 		server.Action(watch.Bookmark, newBookmark("true"))
-		take(w)
+		<-listed
 		l.want("after the initial events", "a", "")
 		time.Sleep(time.Second)
 
 		failing := &script{watch: always(nil, apierrors.NewBadRequest("no"))}
 		other := source.New(source.Config{Client: source.Unstructured(failing), GVR: blocks, Queue: queue})
-		refused := make(chan error)
-		go func() {
-			_, err := gateOf(other).WatchWithContext(t.Context(), watchList())
-			refused <- err
-		}()
-		synctest.Wait()
+		begun := time.Now()
+		listed = startWatchList(t.Context(), other)
 		l.add("b")
 		l.add("c")
 		l.end("a", nil)
-		if err := <-refused; err == nil {
-			t.Fatal("the watch-list is open")
-		}
 		l.want("the watch-list has failed", "b", "c")
-		begun := time.Now()
-		listed := startList(t.Context(), other)
 		l.end("b", nil)
 		if a := <-listed; a.err != nil || time.Since(begun) != 0 {
 			t.Errorf("the LIST took %v, error %v", time.Since(begun), a.err)
@@ -401,10 +391,9 @@ func TestListQueue_LaterListsWaitBehindTheOthers(t *testing.T) {
 		queue := source.NewListQueue(1, 0)
 		server, available := newServerWatch(), newAvailability(source.Served)
 		s := source.New(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets, Availability: available, Queue: queue})
-		w := openWatch(t, gateOf(s), watchList())
+		listed := startWatchList(t.Context(), s)
 		server.Action(watch.Bookmark, newBookmark("true"))
-		take(w)
-		w.Stop()
+		<-listed
 		l := newLists(t, queue)
 		defer l.finish()
 		l.add("a")
@@ -412,7 +401,7 @@ func TestListQueue_LaterListsWaitBehindTheOthers(t *testing.T) {
 		now, _ := available.Current()
 		now.Generation++
 		available.Set(now)
-		listed := startList(t.Context(), s)
+		listed = startList(t.Context(), s)
 		l.end("a", nil)
 		l.want("one has ended", "a b", "")
 		if s.State().Queued.IsZero() {
@@ -428,14 +417,16 @@ func TestListQueue_BrokenWatchListEndsItsTurn(t *testing.T) {
 		queue := source.NewListQueue(1, 0)
 		server := newServerWatch()
 		s := source.New(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets, Queue: queue})
-		w := openWatch(t, gateOf(s), watchList())
+		listed := startWatchList(t.Context(), s)
 		l := newLists(t, queue)
 		defer l.finish()
 		l.add("a")
 		l.want("during the initial events", "", "a")
 		server.Stop()
-		take(w)
+		synctest.Wait()
 		l.want("after the end of the stream", "a", "")
+		l.end("a", nil)
+		<-listed
 	})
 }
 
@@ -606,10 +597,7 @@ func TestListQueue_BudgetNeedsAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &script{}
 		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Queue: source.NewListQueue(0, 1)})
-		if _, err := gateOf(s).WatchWithContext(t.Context(), watchList()); err == nil {
-			t.Error("a watch-list is open")
-		}
-		if a := <-startList(t.Context(), s); a.err != nil {
+		if a := <-startWatchList(t.Context(), s); a.err != nil {
 			t.Error(a.err)
 		}
 		want := []request{{Verb: "list", GVR: widgets, Options: metav1.ListOptions{Limit: 500}}}

@@ -125,11 +125,11 @@ func TestObserver_GetsAnErrorEvent(t *testing.T) {
 func TestObserver_GetsAListByWatchList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		observer, server := &observer{}, newServerWatch()
-		lw := newLW(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets, Observer: observer})
-		w := openWatch(t, lw, watchList())
+		s := source.New(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets, Observer: observer})
+		listed := startWatchList(t.Context(), s)
 		expect := func(when string, want ...string) {
 			t.Helper()
-			take(w)
+			synctest.Wait()
 			if diff := cmp.Diff(want, observer.reports()); diff != "" {
 				t.Errorf("%s the observer has heard (-want +got):\n%s", when, diff)
 			}
@@ -143,6 +143,10 @@ func TestObserver_GetsAListByWatchList(t *testing.T) {
 		expect("among the initial events")
 		server.Action(watch.Bookmark, newBookmark("true"))
 		expect("at their end", "list succeeded", "watch succeeded")
+		if a := <-listed; a.err != nil {
+			t.Fatal(a.err)
+		}
+		openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "1"})
 		server.Action(watch.Bookmark, newBookmark("true"))
 		server.Add(newObject("b"))
 		expect("after that", "list succeeded", "watch succeeded")
@@ -226,7 +230,7 @@ func TestObserver_MayBeNil(t *testing.T) {
 		w := openWatch(t, lw, watchList())
 		status := apierrors.NewResourceExpired("too old").Status()
 		server.Error(&status)
-		if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(w)); diff != "" {
+		if diff := cmp.Diff([]string{failed, "CLOSED"}, seen(w)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
@@ -283,13 +287,18 @@ func TestObserver_DoesNotGetTheErrorOfAFirstWatchThatEndsWithTheInformer(t *test
 					return watch.NewProxyWatcher(events), nil
 				}
 				ctx := &inOrder{Context: t.Context(), ended: make(chan struct{})}
-				lw := gateOf(source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Observer: observer}))
-				if opts.SendInitialEvents == nil {
-					if _, err := lw.ListWithContext(t.Context(), opts); err != nil {
-						t.Fatal(err)
-					}
+				s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Observer: observer})
+				if opts.SendInitialEvents != nil {
+					listed := startWatchList(ctx, s)
+					ctx.end()
+					<-listed
+					checkErrors(t, observer)
+					return
 				}
-				w, err := lw.WatchWithContext(ctx, opts)
+				if a := <-startList(t.Context(), s); a.err != nil {
+					t.Fatal(a.err)
+				}
+				w, err := gateOf(s).WatchWithContext(ctx, opts)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -64,21 +63,24 @@ func TestResumableWatch_OverdueWatchListIsFollowedByAList(t *testing.T) {
 		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
 		opts := watchList()
 		opts.TimeoutSeconds = new(int64(300))
-		w := openWatch(t, gateOf(s), opts)
-		last := watch.Added
-		for i := 0; i < 40 && last == watch.Added; i++ { // a watch-list that does not end
-			if !server.IsStopped() {
-				server.Add(newObject("a"))
+		if w, err := gateOf(s).WatchWithContext(t.Context(), opts); err == nil {
+			w.Stop()
+			t.Fatal("a watch-list")
+		}
+		listed := startList(t.Context(), s)
+		for range 40 { // a watch-list that does not end
+			if server.IsStopped() {
+				break
 			}
-			last = (<-w.ResultChan()).Type
+			server.Add(newObject("a"))
 			time.Sleep(9 * time.Second)
 			synctest.Wait()
 		}
-		if last != watch.Error {
-			t.Errorf("the last event is %s, want an error", last)
+		if a := <-listed; a.err != nil {
+			t.Error(a.err)
 		}
-		if diff := cmp.Diff([]string{"CLOSED"}, seen(w)); diff != "" {
-			t.Errorf("events after the error (-want +got):\n%s", diff)
+		if got := client.requests(); len(got) != 2 || got[1].Verb != "list" {
+			t.Errorf("requests: %v", got)
 		}
 	})
 }

@@ -210,10 +210,10 @@ func (s *resumableWatch) admitDeleted(own string, uid types.UID) bool {
 
 // reject leaves out the object with the original key own. The reflector gets its version in a bookmark, so
 // that the version of the store goes on.
-func (s *resumableWatch) reject(own string, id identity, initial bool, err error) bool {
+func (s *resumableWatch) reject(own string, id identity, err error) bool {
 	s.known.reject(own, id.uid, err)
 	s.unreported = true
-	return initial || s.skip(id.version)
+	return s.skip(id.version)
 }
 
 // reportRejected reports that an object is left out, or no longer, if the observer does not know it. It is called when the state has the

@@ -180,7 +180,9 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 		err = *last
 	}
 	if err != nil {
-		err = r.refused(ctx, err, initial)
+		if !initial || !r.gate.fallsBack(r.of, err) {
+			r.failed(ctx, VerbWatch, err)
+		}
 		release()
 		return nil, err
 	}
@@ -188,21 +190,9 @@ func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (*stream,
 		r.observer.Succeeded(VerbWatch)
 	}
 	return &stream{
-		in: in, requests: r, initial: initial, timeout: timeoutOf(opts), silence: newSilence(initial),
+		in: in, requests: r, opened: time.Now(), lists: initial, initial: initial, timeout: timeoutOf(opts), silence: newSilence(initial),
 		overdue: newDeadline(opts), release: release, interrupted: last != nil, elsewhere: opts.ResourceVersion != from,
 	}, nil
-}
-
-// refused records err, with which a watch could not be opened, and returns the error for the reflector.
-func (r *requests) refused(ctx context.Context, err error, initial bool) error {
-	if !initial || !r.gate.fallsBack(r.of, err) {
-		r.failed(ctx, VerbWatch, err)
-	}
-	if !initial {
-		return err
-	}
-	r.gate.throttled.note(err)
-	return plain(err)
 }
 
 // interruptions records the last error of an attempt that could not reach the server.

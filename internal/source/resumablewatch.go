@@ -27,19 +27,15 @@ type resumableWatch struct {
 	*gate
 	opts metav1.ListOptions // the reflector's watch options
 	out  func(watch.Event) bool
-	// uncounted says that the initial events of a watch-list are not complete: they count then.
-	uncounted bool
-	pace      pace
+	pace pace
 	// nextPoll is the time of the next list if lists replace watches; zero: it has not been set.
 	nextPoll time.Time
 	// listNext says that watches have failed for so long that a list replaces the next watch, so
 	// that the reflector gets the changes. A failure of that list is not reported, since the
 	// failure of the watch has been reported.
 	listNext bool
-	// namelessInitial is the number of initial objects without a name. Nameless says that a later event has
-	// had such an object. It may concern a cached object, so a list follows the watch.
-	namelessInitial int
-	nameless        bool
+	// nameless says that an event has had an object without a name. It may concern a cached object, so a list follows the watch.
+	nameless bool
 	// unreported says that other objects are left out than the observer knows.
 	unreported bool
 	comparison comparison
@@ -53,23 +49,11 @@ type resumableWatch struct {
 	repeated int
 }
 
-// begin continues with an open watch-list. If the watch-list fails before its list is complete,
-// the resumable watch ends with the error.
-func (s *resumableWatch) begin(ctx context.Context, first *stream, t Type) {
-	s.known.reset(t)
-	if s.forward(ctx, first, t) {
-		s.run(ctx)
-	}
-}
-
 // send sends event to the reflector. It reports false if the reflector has stopped the watch.
 func (s *resumableWatch) send(event watch.Event) bool { return s.sendBy(event, s.out) }
 
 // sendBy is send, with a function that sends event once it counts.
 func (s *resumableWatch) sendBy(event watch.Event, out func(watch.Event) bool) bool {
-	if s.uncounted {
-		return out(event)
-	}
 	defer s.account.Update()
 	return s.traffic.count(event, out)
 }
@@ -118,43 +102,36 @@ func (s *resumableWatch) step(ctx context.Context) (changed <-chan struct{}, goO
 }
 
 // forward passes the events of stream on, until the stream ends or the type changes. It reports
-// whether to continue. It reports false if the stream breaks during its initial events.
+// whether to continue.
 func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bool {
 	defer stream.close()
 	s.comparison.begin(stream)
 	stream.comparison = &s.comparison
 	defer s.comparison.stop()
 	stream.splice = s.spliceOf(t)
-	p := &relay{resumableWatch: s, of: t, listing: stream.initial, wanted: true, turn: stream.turn, requests: stream.requests}
-	opened := time.Now()
+	p := &relay{resumableWatch: s, wanted: true, requests: stream.requests}
 	for ending := altered; ending.continues(); {
 		now, changed := s.available.Current()
 		if !t.follows(now) {
-			if stream.initial { // the reflector has nothing yet
-				p.take(ctx, errorEvent(errReplaced), true)
-				return false
-			}
 			s.endVersionless()
 			return ctx.Err() == nil
 		}
 		if ending == unchecked && s.compare(ctx, t) {
 			return true
 		}
-		if !stream.initial {
-			if stream.splice.follow(ctx) != nil {
-				return false
-			}
-			if s.needsOther(stream) {
-				s.endVersionless()
-				return true
-			}
+		if stream.splice.follow(ctx) != nil {
+			return false
 		}
-		take := func(event watch.Event, initial bool) bool { return p.take(ctx, event, initial) }
+		if s.needsOther(stream) {
+			s.endVersionless()
+			return true
+		}
+		take := func(event watch.Event) bool { return p.take(ctx, event) }
 		if ending = stream.run(ctx, take, changed); ending == unwanted && p.against == unsuspected {
 			return false
 		}
 	}
-	lasted := time.Since(opened)
+	lasted := time.Since(stream.opened)
 	s.comparison.ended(p.broken == nil && stream.isDoubtful(lasted))
 	return s.closed(ctx, p, lasted)
 }
@@ -198,63 +175,29 @@ func (s *resumableWatch) endVersionless() {
 // relay passes the events of one stream to the reflector.
 type relay struct {
 	*resumableWatch
-	of       Type
-	listing  bool      // the initial events have not ended
 	broken   error     // the error with which the server ended the stream
 	wanted   bool      // the reflector has not stopped the watch
-	turn     *turn     // of the initial events; nil: they have none
 	against  suspicion // after an event that was dropped: a list follows
 	requests *requests // of the stream
 }
 
-// take passes event on, and reports whether the stream may continue. Errors go to the resumable watch,
-// except an error that ends a watch-list.
-func (p *relay) take(ctx context.Context, event watch.Event, initial bool) bool {
-	if event.Type == watch.Error && !initial {
+// take passes event on, and reports whether the stream may continue. Errors go to the resumable watch.
+func (p *relay) take(ctx context.Context, event watch.Event) bool {
+	if event.Type == watch.Error {
 		p.broken = errorOf(event)
 		return true
 	}
-	if p.suspects(event, initial) {
+	if p.suspects(event) {
 		return false
 	}
-	if event.Type == watch.Error { // the reflector drops the watch-list, and lists after the error
-		p.known.reset(p.of)
-		p.account.Update()
-		p.cfg.Observer.Completed()
-	}
-	ends := p.listing && !initial && event.Type != watch.Error
-	objects := 0
-	if ends {
-		objects = p.known.size()
-		p.traffic.add(objects) // before handlers get them
-	}
-	p.wanted = p.pass(ctx, event, initial) && event.Type != watch.Error
-	if ends && !p.wanted {
-		p.traffic.add(-objects)
-	}
-	if initial && event.Type == watch.Added {
-		p.turn.progress()
-	}
-	if p.wanted && ends {
-		p.listing = false
-		p.sizes.end()
-		p.turn.leave()
-		p.again.Store(false)
-		p.uncounted = false
-		p.known.completed(p.known.upTo(), p.of)
-		p.known.locate(nil, false)
-		p.known.hold(&response{view: p.requests.view})
-		p.account.Update()
-		p.cfg.Observer.Completed()
-		p.listedView()
-	}
+	p.wanted = p.pass(ctx, event)
 	return p.wanted
 }
 
 // pass sends event to the reflector, with the transformed object. If the object replaces another one
 // with the same name, pass sends the deletion of that one first. If the transform fails, the object is
 // left out. After an object has been sent, it belongs to the reflector: all its fields are read before.
-func (s *resumableWatch) pass(ctx context.Context, event watch.Event, initial bool) bool {
+func (s *resumableWatch) pass(ctx context.Context, event watch.Event) bool {
 	if part, is := event.Object.(*part); is {
 		return s.passPart(ctx, part)
 	}
@@ -262,15 +205,10 @@ func (s *resumableWatch) pass(ctx context.Context, event watch.Event, initial bo
 	if err != nil || event.Type == watch.Error {
 		return s.send(event)
 	}
-	number := 0
-	if initial && isNameless(obj) {
-		s.namelessInitial++
-		number = s.namelessInitial
-	}
-	id, own, namespace := identityOf(obj), originalKey(obj, number), obj.GetNamespace()
+	id, own, namespace := identityOf(obj), originalKey(obj, 0), obj.GetNamespace()
 	switch event.Type {
 	case watch.Added, watch.Modified:
-		if !s.passObject(ctx, event, own, id, initial) {
+		if !s.passObject(ctx, event, own, id) {
 			return false
 		}
 	case watch.Deleted:
@@ -282,29 +220,27 @@ func (s *resumableWatch) pass(ctx context.Context, event watch.Event, initial bo
 			return false
 		}
 	}
-	if !initial { // initial events are not in the order of their versions
-		s.known.reached(namespace, id.version)
-		s.nameless = s.nameless || event.Type != watch.Bookmark && isNameless(obj)
-	}
+	s.known.reached(namespace, id.version)
+	s.nameless = s.nameless || event.Type != watch.Bookmark && isNameless(obj)
 	s.reportRejected()
 	return true
 }
 
 // passObject passes on an object with the original key own. If the transform has given it another key than before, its state under that key is
 // deleted first.
-func (s *resumableWatch) passObject(ctx context.Context, event watch.Event, own string, id identity, initial bool) bool {
+func (s *resumableWatch) passObject(ctx context.Context, event watch.Event, own string, id identity) bool {
 	object, key, err := s.transform.apply(event.Object)
 	if err != nil {
-		return s.reject(own, id, initial, err)
+		return s.reject(own, id, err)
 	}
 	event.Object, id.bytes = object, s.sizes.of(object, id.uid)
-	if !initial && s.isSucceeded(key, own, id) {
+	if s.isSucceeded(key, own, id) {
 		return s.skip(id.version)
 	}
-	if !initial && s.known.hasOther(key, id) && !s.delete(ctx, []string{key}, nil) {
+	if s.known.hasOther(key, id) && !s.delete(ctx, []string{key}, nil) {
 		return false
 	}
-	if former := s.known.keyOf(own); !initial && former != key && s.known.has(former, id) && !s.delete(ctx, []string{former}, nil) {
+	if former := s.known.keyOf(own); former != key && s.known.has(former, id) && !s.delete(ctx, []string{former}, nil) {
 		return false
 	}
 	s.known.rename(own, key)

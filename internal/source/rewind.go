@@ -88,10 +88,10 @@ var atOnce = func() chan time.Time { c := make(chan time.Time); close(c); return
 // begin is called when stream was just opened.
 func (c *comparison) begin(stream *stream) {
 	c.elsewhere = stream.elsewhere || stream.isMerged // each child of a set has compared its events
-	c.doubtful = c.doubtful || stream.interrupted
+	c.doubtful = (c.doubtful || stream.interrupted) && !stream.lists
 	c.forbidden = time.Time{} // there may have been another outage
 	switch {
-	case stream.initial, stream.isMerged: // its version is that of the server; each namespace of a set has its own
+	case stream.lists, stream.isMerged: // its version is that of the server; each namespace of a set has its own
 	case c.doubtful:
 		c.due = atOnce
 	case stream.requests.gate.bookmarks.Load():
@@ -108,6 +108,14 @@ func (c *comparison) after(pause time.Duration, jitter float64) {
 // ended is called when the server has ended the watch. Doubtful says that its end was early, or did not arrive.
 func (c *comparison) ended(doubtful bool) {
 	c.doubtful, c.late = c.doubtful || doubtful, c.late && c.passed
+}
+
+// elapsed returns a channel that has a value when it is time for the comparison; nil for a nil comparison.
+func (c *comparison) elapsed() <-chan time.Time {
+	if c == nil {
+		return nil
+	}
+	return c.due
 }
 
 // stop is called when the watch has ended.
@@ -292,11 +300,7 @@ func (g *gate) suspect(event watch.Event, version string, c *comparison) suspici
 }
 
 // suspects reports whether event says something against the server: it is dropped, and a list follows.
-func (p *relay) suspects(event watch.Event, initial bool) bool {
-	if initial || p.listing {
-		p.comparison.shown()
-		return false
-	}
+func (p *relay) suspects(event watch.Event) bool {
 	p.against = p.suspect(event, p.known.upTo(), &p.comparison)
 	return p.against != unsuspected
 }

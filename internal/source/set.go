@@ -596,12 +596,11 @@ func (c *child) watch(ctx context.Context) error {
 		return err
 	}
 	defer stream.close()
-	opened := time.Now()
 	var broken error
 	c.comparison.begin(stream)
 	stream.comparison = &c.comparison
 	defer c.comparison.stop()
-	take := func(event watch.Event, _ bool) bool {
+	take := func(event watch.Event) bool {
 		if event.Type == watch.Error {
 			broken = errorOf(event)
 			return true
@@ -613,7 +612,7 @@ func (c *child) watch(ctx context.Context) error {
 		c.endVersionless()
 		return nil
 	}
-	lasted := time.Since(opened)
+	lasted := time.Since(stream.opened)
 	if ctx.Err() == nil { // otherwise the source has ended the watch
 		c.comparison.ended(broken == nil && stream.isDoubtful(lasted))
 	}

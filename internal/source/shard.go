@@ -230,10 +230,10 @@ func (s *stream) isWhole(k *known) bool {
 	return s.splice == nil || s.requests.view.Slots == k.slotsIn(s.splice.namespace)
 }
 
-// viewed returns a channel that closes when the view changes. The initial events end before.
+// viewed returns a channel that closes when the view changes; nil during the initial events.
 func (s *stream) viewed() <-chan struct{} {
 	switch {
-	case s.splice == nil || s.initial:
+	case s.splice == nil:
 		return nil
 	case !s.splice.begun:
 		return closedChannel

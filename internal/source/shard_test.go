@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
@@ -619,20 +619,15 @@ func TestShard_InitialEventsOfOthersAreLeftOut(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer s.Wait()
 		defer cancel()
-		in, err := gateOf(s).WatchWithContext(ctx, watchList())
-		if err != nil {
-			t.Fatal(err)
+		a := <-startWatchList(ctx, s)
+		if a.err != nil {
+			t.Fatal(a.err)
 		}
-		defer in.Stop()
-		synctest.Wait()
-		events := 0
-		for event := range in.ResultChan() {
-			if events++; event.Type == watch.Bookmark {
-				break
-			}
+		if got := cluster.Requests("list", widgets); len(got) > 0 {
+			t.Errorf("requests for lists: %v", got)
 		}
-		if want := len(w.in(part(0, 2))) + 1; events != want {
-			t.Errorf("%d events until the first bookmark, want %d", events, want)
+		if got, want := meta.LenList(a.list), len(w.in(part(0, 2))); got != want {
+			t.Errorf("%d objects, want %d", got, want)
 		}
 	})
 }

@@ -31,21 +31,24 @@ const (
 	unchecked
 	// reviewed: the view of the shard has changed, or a list of gained slots is complete. The stream continues.
 	reviewed
+	// completed: the initial events are complete. The stream continues.
+	completed
 )
 
 // continues reports whether the stream does.
 func (e ending) continues() bool { return e == altered || e == unchecked || e == reviewed }
 
-// stream is one watch of the client. It passes the events on in order. It changes only errors
-// among a watch-list's initial events, so that a LIST follows.
+// stream is one watch of the client. It passes the events on in order.
 type stream struct {
 	in       watch.Interface
 	requests *requests
-	initial  bool // the initial events have not ended yet
+	opened   time.Time
+	lists    bool  // it is a watch-list
+	initial  bool  // its initial events have not ended yet
+	failure  error // why they are not complete; nil: they are, or have not ended yet
 	silence  *silence
 	overdue  *deadline
 	release  func()
-	turn     *turn // of the initial events in the queue of lists; nil: they are not limited
 	// interrupted says that the server could not be reached in an attempt that the client hides.
 	interrupted bool
 	// elsewhere says that the watch did not begin at the version of the source, since the tweak has changed it: its events may be of
@@ -58,47 +61,30 @@ type stream struct {
 	splice     *splice // follows the view of a shard; nil: there is none
 }
 
-// take gives turn to the stream, which leaves it after its initial events.
-func (s *stream) take(turn *turn) {
-	if turn == nil {
-		return
-	}
-	release := s.release
-	s.turn = turn
-	s.release = func() {
-		turn.leave()
-		release()
-	}
-}
+// deliver receives an event, and reports whether it wants more.
+type deliver func(event watch.Event) bool
 
-// deliver receives an event, and reports whether it wants more. Initial events are those before
-// the bookmark that ends a list.
-type deliver func(event watch.Event, initial bool) bool
-
-// run passes events to pass, until the stream ends, pass returns false, other closes, or ctx ends. It
+// run passes events to pass, until the stream or its initial events end, pass returns false, other closes, or ctx ends. It
 // can be called again if the stream continues. The caller closes the stream.
 func (s *stream) run(ctx context.Context, pass deliver, other <-chan struct{}) ending {
 	for {
 		select {
 		case event, open := <-s.in.ResultChan():
 			if !open {
-				s.ended(ctx, pass)
+				s.ended(ctx)
 				return over
 			}
 			if ending := s.receive(ctx, event, pass); ending != altered {
 				return ending
 			}
 		case <-s.silence.elapsed():
-			s.stalled(ctx, pass)
+			s.stalled(ctx)
 			return over
 		case <-s.overdue.elapsed():
 			s.hung = true
-			s.requests.failed(ctx, VerbWatch, errOverdue)
-			if s.initial {
-				pass(errorEvent(errOverdue), true)
-			}
+			s.fail(ctx, errOverdue)
 			return over
-		case <-s.comparison.due:
+		case <-s.comparison.elapsed():
 			return unchecked
 		case <-s.viewed():
 			return reviewed
@@ -118,18 +104,21 @@ func (s *stream) receive(ctx context.Context, event watch.Event, pass deliver) e
 	if s.initial {
 		arrived = time.Now()
 	}
-	event, initial := s.inspect(ctx, event)
-	mine := s.own(event)
+	event = s.inspect(ctx, event)
 	switch {
-	case initial && mine.Type != event.Type: // the object is not requested
-	case !pass(mine, initial):
+	case s.failure != nil:
+		return over
+	case !pass(s.own(event)):
 		return unwanted
 	case event.Type == watch.Error:
 		return over
+	case arrived.IsZero():
+		return altered
+	case !s.initial:
+		s.silence.stop()
+		return completed
 	}
-	if !arrived.IsZero() {
-		s.silence.received(event.Type, s.initial, time.Since(arrived))
-	}
+	s.silence.received(event.Type, time.Since(arrived))
 	return altered
 }
 
@@ -155,24 +144,20 @@ func (s *stream) close() {
 	}
 }
 
-// inspect checks event and returns the event to pass on, and whether it is an initial event.
-func (s *stream) inspect(ctx context.Context, event watch.Event) (watch.Event, bool) {
-	initial := s.initial
+// inspect checks event and returns the event to pass on.
+func (s *stream) inspect(ctx context.Context, event watch.Event) watch.Event {
 	switch event.Type {
 	case watch.Error:
-		return s.broken(ctx, errorOf(event), event)
+		s.fail(ctx, errorOf(event))
 	case watch.Bookmark:
 		if bad, is := event.Object.(*undecodable.Object); is {
-			err := fmt.Errorf("%w: %w", ErrDecode, bad.Err)
-			return s.broken(ctx, err, errorEvent(err))
+			return s.broken(ctx, fmt.Errorf("%w: %w", ErrDecode, bad.Err))
 		}
 		if _, isPart := event.Object.(*part); !isPart && !endsInitialEvents(event) {
 			s.requests.gate.bookmarks.Store(true)
 		}
-		if initial && endsInitialEvents(event) {
-			s.initial, initial = false, false
-			s.requests.observer.Succeeded(VerbList)
-			s.requests.observer.Succeeded(VerbWatch)
+		if endsInitialEvents(event) {
+			s.initial = false
 		}
 	default:
 		err := s.requests.check(event.Object)
@@ -183,41 +168,37 @@ func (s *stream) inspect(ctx context.Context, event watch.Event) (watch.Event, b
 			err = fmt.Errorf("%w: %w", ErrDecode, bad.Err)
 		}
 		if err != nil {
-			return s.broken(ctx, err, errorEvent(err))
+			return s.broken(ctx, err)
 		}
 	}
-	return event, initial
+	return event
 }
 
-// broken returns the event to pass on for err. Among initial events, it is a plain error, and the
-// end of the stream that follows is not reported.
-func (s *stream) broken(ctx context.Context, err error, event watch.Event) (watch.Event, bool) {
+// fail reports err. It is why the initial events are not complete, if they have not ended yet.
+func (s *stream) fail(ctx context.Context, err error) {
 	s.requests.failed(ctx, VerbWatch, err)
-	if !s.initial {
-		return event, false
+	if s.initial {
+		s.failure = err
 	}
-	s.initial = false
-	s.requests.gate.throttled.note(err)
-	return errorEvent(err), true
 }
 
-// ended is called when the server has closed the stream. A reflector that waits for initial events
-// would repeat the request at once, without a pause. After this error, it sends a LIST instead.
-func (s *stream) ended(ctx context.Context, pass deliver) {
-	if !s.initial {
-		return
+// broken fails with err, and returns the event to pass on.
+func (s *stream) broken(ctx context.Context, err error) watch.Event {
+	s.fail(ctx, err)
+	return errorEvent(err)
+}
+
+// ended is called when the server has closed the stream.
+func (s *stream) ended(ctx context.Context) {
+	if s.initial {
+		s.fail(ctx, fmt.Errorf("the watch-list stream ended before its initial events did: %w", ErrBookmarkMissing))
 	}
-	err := fmt.Errorf("the watch-list stream ended before its initial events did: %w", ErrBookmarkMissing)
-	s.requests.failed(ctx, VerbWatch, err)
-	pass(errorEvent(err), true)
 }
 
 // stalled is called when a watch-list stream has not sent an initial event in time.
-func (s *stream) stalled(ctx context.Context, pass deliver) {
+func (s *stream) stalled(ctx context.Context) {
 	s.requests.gate.cfg.Stalls.stalled(s.requests.of, time.Now())
-	err := s.silence.reason()
-	s.requests.failed(ctx, VerbWatch, err)
-	pass(errorEvent(err), true)
+	s.fail(ctx, s.silence.reason())
 }
 
 // isDoubtful reports whether a watch that has lasted for that time, and has sent no error, was not ended by its timeout, but ended early or hung:

@@ -201,7 +201,7 @@ func TestStream_ErrorAmongInitialEventsIsReportedOnce(t *testing.T) {
 		status := apierrors.NewResourceExpired("too old").Status()
 		r.server.Error(&status)
 		r.server.Stop()
-		if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
+		if diff := cmp.Diff([]string{failed, "CLOSED"}, seen(r.w)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" {

@@ -170,12 +170,13 @@ func sizeOf(list runtime.Object) int64 {
 	return bytes / max(1, measured) * int64(objects)
 }
 
-// joinQueue returns the turn of the next list of t. A list that fills a gap does not wait.
-func (g *gate) joinQueue(t Type) *turn {
+// joinQueue returns the turn of the next list of t. A list that fills a gap does not wait. Again says that the list replaces a watch-list that had its
+// turn.
+func (g *gate) joinQueue(t Type, again bool) *turn {
 	switch {
 	case g.cfg.Queue == nil, g.known.filledWith(t):
 		return nil
-	case g.again.Swap(false):
+	case again:
 		return g.cfg.Queue.rejoin()
 	}
 	return g.cfg.Queue.join()

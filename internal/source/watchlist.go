@@ -1,24 +1,29 @@
 package source
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gvrkit/gvrkit/internal/undecodable"
+	"github.com/gvrkit/gvrkit/sharding"
 )
 
-// A watch-list (KEP-3157) is a watch that sends the initial list as events. The reflector
-// has two problems with it. It waits without end for the bookmark that ends the initial
-// events (kubernetes#140890). After 429, refused connections and expired versions, it
-// retries and ignores its context. In both cases, this file returns an error after which
-// the reflector sends a LIST.
+// A watch-list (KEP-3157) is a watch that sends the initial list as events. The reflector has two problems with it. It waits without end for the
+// bookmark that ends the initial events (kubernetes#140890). After 429, refused connections and expired versions, it retries and ignores its
+// context. Therefore the source sends the watch-list itself, when the reflector requests its first list. The list that the reflector gets consists
+// of the initial events. The watch that it requests next is the rest of the stream. If the watch-list fails, the source sends a LIST.
 const (
 	// stallAfter is the maximum time between initial events of a watch-list. After it, the
 	// watch-list has stalled.
@@ -41,44 +46,191 @@ var (
 	// that ends its initial events.
 	ErrBookmarkMissing = errors.New("the initial-events-end bookmark is missing")
 
-	errNotTried   = errors.New("watch-list is not used: its bookmark was missing less than an hour ago")
-	errAggregated = errors.New("watch-list is not used: an aggregated API server serves the type")
-	errNotWanted  = errors.New("watch-list is disabled")
-	errPolled     = errors.New("watch-list is not used: the type can't be watched")
-	errTweaked    = errors.New("watch-list is not used: TweakListOptions removes sendInitialEvents")
-	// With a budget for lists, the first page of a LIST shows the size of the list.
-	errUnknownSize = errors.New("watch-list is not used: its size is not known in advance")
-	errSet         = errors.New("watch-list is not used: each namespace of a set has its own watch")
-	errReplaced    = errors.New("the type was removed or changed before the end of its initial events")
+	errListed   = errors.New("the source sends the watch-list when the list is requested")
+	errNotTried = errors.New("watch-list is not used: its bookmark was missing less than an hour ago")
+	errTweaked  = errors.New("watch-list is not used: TweakListOptions removes sendInitialEvents")
 )
 
-// plain returns an error with only the text of err, so that the reflector does not
-// retry the watch-list internally. It sends a LIST at once. If the LIST fails in the
-// same way, the reflector respects its context.
-func plain(err error) error { return errors.New(err.Error()) }
+// streams reports whether the first list of t is a watch-list.
+func (g *gate) streams(t Type) bool {
+	switch {
+	case g.cfg.NoWatchList, g.polls(t):
+		return false
+	case t.Aggregated && !g.cfg.WatchListAnywhere:
+		return false
+	case g.set(t) != nil: // each namespace has its own watch
+		return false
+	}
+	// With a budget, the first page of a LIST shows the size of the list.
+	return !g.cfg.Queue.hasBudget() && g.account == nil || g.known.filledWith(t)
+}
 
-// throttled is the pause that a server has requested in its response to a watch-list. The
-// LIST that follows must also wait.
-type throttled struct{ pace atomic.Pointer[pace] }
-
-// note stores the pause that the server requests with err. It ignores the pause of a server that
-// does not have a resourceVersion yet, since a list does not require the version.
-func (t *throttled) note(err error) {
-	var p pace
-	if p.failed(time.Now(), err); p.requested && !apierrors.IsTimeout(err) {
-		t.pace.Store(&p)
+// streamList sends a watch-list for t, and returns the list that its initial events are. The next watch of the reflector continues with the rest
+// of the stream. The error says why the list is not complete.
+func (g *gate) streamList(ctx context.Context, t Type, changed <-chan struct{}, opts metav1.ListOptions, turn *turn) (*response, error) {
+	opts.ResourceVersion = "" // the list must be consistent
+	defer turn.leave()
+	s, err := g.watch(ctx, t, news{changed: changed}, opts)
+	if err != nil {
+		return nil, err
+	}
+	handedOver := false
+	defer func() { // also if a transform panics
+		if !handedOver {
+			s.close()
+		}
+	}()
+	events := initialEvents{gate: g, turn: turn, converts: g.transform.isSet()}
+	g.sizes.begin(0, 0)
+	for {
+		switch s.run(ctx, events.take, changed) {
+		case completed:
+			handedOver = true
+			g.handOver(ctx, s, t)
+			return events.response(s.requests.view), nil
+		case altered:
+			var now Type
+			if now, changed = g.available.Current(); !t.follows(now) {
+				return nil, errGaveWay
+			}
+		case unwanted:
+			return nil, ctx.Err()
+		default:
+			return nil, s.failure
+		}
 	}
 }
 
-// take returns the pace for the next request.
-func (t *throttled) take() pace {
-	if p := t.pace.Swap(nil); p != nil {
-		return *p
-	}
-	return pace{}
+// initialEvents are the initial events of a watch-list, as the items of a list. Almost all are additions of different objects. Only when there is
+// another event, the items are indexed.
+type initialEvents struct {
+	*gate
+	turn      *turn
+	items     []runtime.Object // nil: the object was deleted
+	places    map[string]int   // the places of the items, by original keys; nil: they have not been needed
+	nameless  int              // the number of objects without a name
+	converts  bool             // the items are converted
+	converted bool             // at least one item is converted
+	version   string
 }
 
-// errorEvent returns an ERROR event that has the same effect as plain.
+// take implements deliver. Objects are converted as they arrive, since a transform may make them smaller.
+func (e *initialEvents) take(event watch.Event) bool {
+	obj, err := meta.Accessor(event.Object)
+	switch {
+	case err != nil:
+		return true // the stream has checked all objects
+	case event.Type == watch.Bookmark:
+		e.version = obj.GetResourceVersion()
+		return true
+	case event.Type == watch.Added:
+		e.turn.progress()
+	case e.places == nil:
+		e.index()
+	}
+	if isNameless(obj) {
+		e.nameless++
+	}
+	_, bad := event.Object.(*undecodable.Object)
+	if !e.converts && !bad && e.places == nil {
+		e.items = append(e.items, event.Object)
+		return true
+	}
+	own := originalKey(obj, e.nameless)
+	if event.Type == watch.Deleted {
+		e.remove(own)
+		return true
+	}
+	item := event.Object
+	if e.converts || bad {
+		made := e.transform.listed(item, e.identityIn(obj), own, &e.sizes)
+		item, e.converted = &made, true
+	}
+	e.put(own, item)
+	return true
+}
+
+func (e *initialEvents) put(own string, item runtime.Object) {
+	if at, there := e.places[own]; there {
+		e.items[at] = item
+		return
+	}
+	if e.places != nil {
+		e.places[own] = len(e.items)
+	}
+	e.items = append(e.items, item)
+}
+
+func (e *initialEvents) remove(own string) {
+	if at, there := e.places[own]; there {
+		e.items[at] = nil
+		delete(e.places, own)
+	}
+}
+
+// index sets the places of the items.
+func (e *initialEvents) index() {
+	e.places = make(map[string]int, len(e.items))
+	nameless := 0
+	for at, item := range e.items {
+		if c, is := item.(*converted); is {
+			e.places[c.own] = at
+			continue
+		}
+		obj, err := meta.Accessor(item)
+		if err != nil {
+			continue
+		}
+		if isNameless(obj) {
+			nameless++
+		}
+		e.places[originalKey(obj, nameless)] = at
+	}
+}
+
+// response returns the list of the items. View has its slots.
+func (e *initialEvents) response(view *sharding.View) *response {
+	list := &internalversion.List{Items: slices.DeleteFunc(e.items, func(item runtime.Object) bool { return item == nil })}
+	list.ResourceVersion = e.version
+	return &response{list: list, identity: e.identityIn, view: view, streamed: true, converted: e.converted}
+}
+
+// opened is a watch-list whose initial events the reflector has got as a list.
+type opened struct {
+	stream *stream
+	of     Type
+	keep   func() bool // prevents that the end of the reflector's context closes the stream
+}
+
+// handOver stores s, a watch-list for t, until the reflector watches, or ctx ends.
+func (g *gate) handOver(ctx context.Context, s *stream, t Type) {
+	o := &opened{stream: s, of: t}
+	g.opened.Store(o)
+	o.keep = context.AfterFunc(ctx, func() {
+		if g.opened.CompareAndSwap(o, nil) {
+			s.close()
+		}
+	})
+}
+
+// discard closes the watch-list with which no watch begins.
+func (g *gate) discard() {
+	if s, _ := g.takeOver(); s != nil {
+		s.close()
+	}
+}
+
+// takeOver returns the watch-list with which the watch of the reflector begins; nil if there is none.
+func (g *gate) takeOver() (*stream, Type) {
+	o := g.opened.Swap(nil)
+	if o == nil {
+		return nil, Type{}
+	}
+	o.keep()
+	return o.stream, o.of
+}
+
+// errorEvent returns an ERROR event with the text of err.
 func errorEvent(err error) watch.Event {
 	return watch.Event{Type: watch.Error, Object: &metav1.Status{
 		Status:  metav1.StatusFailure,
@@ -124,7 +276,7 @@ func (s *Stalls) stalledLately(t Type, now time.Time) bool {
 }
 
 // silence measures the time since the last initial event of a stream, and the duration of all
-// initial events. It does not count the time in which the reflector processes events.
+// initial events. It does not count the time in which events are converted.
 type silence struct {
 	timer    *time.Timer // nil: there is no measurement
 	deadline time.Time   // of the next initial event
@@ -149,16 +301,10 @@ func (s *silence) elapsed() <-chan time.Time {
 	return s.timer.C
 }
 
-// received is called for each event that the reflector has received, with the time that this took.
-// Initial reports whether the initial events have not ended. Initial events are added objects. After
-// another event, only the bookmark can follow the initial events: further events do not extend the
-// deadline.
-func (s *silence) received(event watch.EventType, initial bool, took time.Duration) {
+// received is called for each event among the initial ones, with the time that its conversion took. Initial events are added objects. After
+// another event, only the bookmark can follow: further events do not extend the deadline.
+func (s *silence) received(event watch.EventType, took time.Duration) {
 	if s.timer == nil {
-		return
-	}
-	if !initial {
-		s.stop()
 		return
 	}
 	s.deadline = s.deadline.Add(took)

@@ -7,9 +7,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/consistencydetector"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -33,7 +37,7 @@ func newWatchListStream(t *testing.T) *watchListStream {
 	return r
 }
 
-func TestWatchList_StalledStreamEndsWithAnError(t *testing.T) {
+func TestWatchList_StalledStreamFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchListStream(t)
 		time.Sleep(10*time.Second - time.Nanosecond)
@@ -41,7 +45,7 @@ func TestWatchList_StalledStreamEndsWithAnError(t *testing.T) {
 			t.Fatalf("events before 10 s: %q", got)
 		}
 		time.Sleep(time.Nanosecond)
-		if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
+		if diff := cmp.Diff([]string{failed, "CLOSED"}, seen(r.w)); diff != "" {
 			t.Errorf("events after 10 s (-want +got):\n%s", diff)
 		}
 		if !r.server.IsStopped() {
@@ -70,9 +74,7 @@ func TestWatchList_SlowStreamIsNotAStall(t *testing.T) {
 		if diff := cmp.Diff([]string{"BOOKMARK "}, seen(r.w)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"list succeeded", "watch succeeded"}, r.observer.reports()); diff != "" {
-			t.Errorf("reports (-want +got):\n%s", diff)
-		}
+		checkErrors(t, r.observer)
 	})
 }
 
@@ -87,7 +89,7 @@ func TestWatchList_StallIsCountedFromTheLastEvent(t *testing.T) {
 			t.Fatalf("events before 10 s without events: %q", got)
 		}
 		time.Sleep(time.Nanosecond)
-		if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
+		if diff := cmp.Diff([]string{failed, "CLOSED"}, seen(r.w)); diff != "" {
 			t.Errorf("events after 10 s without events (-want +got):\n%s", diff)
 		}
 	})
@@ -107,7 +109,7 @@ func TestWatchList_ChangesAreNotInitialEvents(t *testing.T) {
 			}
 			time.Sleep(2 * time.Second)
 		}
-		if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
+		if diff := cmp.Diff([]string{failed, "CLOSED"}, seen(r.w)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
@@ -158,9 +160,7 @@ func TestWatchList_SlowConsumerIsNotAStall(t *testing.T) {
 				t.Fatalf("event %d: %v, want %s", i, event, want)
 			}
 		}
-		if diff := cmp.Diff([]string{"list succeeded", "watch succeeded"}, r.observer.reports()); diff != "" {
-			t.Errorf("reports (-want +got):\n%s", diff)
-		}
+		checkErrors(t, r.observer)
 	})
 }
 
@@ -185,7 +185,7 @@ func TestWatchList_OtherBookmarksDoNotEndTheInitialEvents(t *testing.T) {
 		r.server.Action(watch.Bookmark, newBookmark("false"))
 		seen(r.w)
 		time.Sleep(10 * time.Second)
-		if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
+		if diff := cmp.Diff([]string{failed, "CLOSED"}, seen(r.w)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
@@ -214,7 +214,7 @@ func TestWatch_NoEventsIsNotAStall(t *testing.T) {
 func (r *watchListStream) stalls(t *testing.T) {
 	t.Helper()
 	time.Sleep(10 * time.Second)
-	if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
+	if diff := cmp.Diff([]string{failed, "CLOSED"}, seen(r.w)); diff != "" {
 		t.Fatalf("events of a stall (-want +got):\n%s", diff)
 	}
 }
@@ -225,8 +225,8 @@ func TestWatchList_IsNotTriedForAnHourAfterAStall(t *testing.T) {
 		r.stalls(t)
 		for _, wait := range []time.Duration{0, 30 * time.Minute, 30*time.Minute - time.Nanosecond} {
 			time.Sleep(wait)
-			if _, err := r.lw.WatchWithContext(t.Context(), watchList()); !isPlain(err) {
-				t.Errorf("watch-list within the hour: %v, want a plain error", err)
+			if _, err := r.lw.WatchWithContext(t.Context(), watchList()); err == nil {
+				t.Error("a watch-list within the hour")
 			}
 		}
 		if got := len(r.client.requests()); got != 1 {
@@ -270,16 +270,16 @@ func TestWatchList_StallIsRememberedForTheType(t *testing.T) {
 		if err := open(1, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := open(1, ""); !isPlain(err) {
-			t.Errorf("the same type: %v, want a plain error", err)
+		if err := open(1, ""); err == nil {
+			t.Error("a watch-list of the same type")
 		}
 		for i, uid := range []string{"", "a", "b"} { // an unknown UID, a known UID, and another UID
 			if err := open(2-i/2, uid); err != nil {
 				t.Errorf("another generation, UID %q: %v", uid, err)
 			}
 		}
-		if err := open(5, "a"); !isPlain(err) {
-			t.Errorf("the same type with another generation number: %v, want a plain error", err)
+		if err := open(5, "a"); err == nil {
+			t.Error("a watch-list of the same type with another generation number")
 		}
 	})
 }
@@ -299,14 +299,12 @@ func TestWatchList_StallDoesNotAffectOtherRequests(t *testing.T) {
 	})
 }
 
-// A reflector would request the initial events again after the end of the stream, at once and for
-// ever. After an error, it sends a LIST.
-func TestWatchList_StreamThatEndsEarlyHasAnError(t *testing.T) {
+func TestWatchList_StreamThatEndsEarlyFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchListStream(t)
 		r.server.Add(newObject("a"))
 		r.server.Stop()
-		if diff := cmp.Diff([]string{"ADDED a", "ERROR plain", "CLOSED"}, seen(r.w)); diff != "" {
+		if diff := cmp.Diff([]string{"ADDED a", failed, "CLOSED"}, seen(r.w)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff([]string{"watch failed"}, r.observer.reports()); diff != "" {
@@ -414,25 +412,176 @@ func TestWatchList_ListFollowsAtOnceIfATweakRemovesIt(t *testing.T) {
 	})
 }
 
-// The reflector drops the initial events of a watch-list that has not ended: they are not in its store.
+// The reflector gets nothing of a watch-list that has not ended.
 func TestWatchList_ObjectsOfATypeThatGoesBeforeTheEndAreNotKnown(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			client, server, available := &script{}, newServerWatch(), newAvailability(source.Served)
 			client.watch = always(server, nil)
 			s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Availability: available, KeepCache: keeps})
-			w := openWatch(t, gateOf(s), watchList())
+			listed := startWatchList(t.Context(), s)
 			server.Add(newObject("a"))
-			if diff := cmp.Diff([]string{"ADDED a"}, seen(w)); diff != "" {
-				t.Fatalf("events (-want +got):\n%s", diff)
-			}
+			synctest.Wait()
 			set(available, source.Gone)
-			if diff := cmp.Diff([]string{"ERROR plain", "CLOSED"}, seen(w)); diff != "" {
-				t.Errorf("events (-want +got):\n%s", diff)
+			synctest.Wait()
+			if got := s.State(); got.Objects != 0 || got.Complete || !server.IsStopped() {
+				t.Errorf("the state has %d objects, complete: %t; the watch-list has been stopped: %t", got.Objects, got.Complete, server.IsStopped())
 			}
-			if got := s.State(); got.Objects != 0 || got.Complete {
-				t.Errorf("the state has %d objects, complete: %t", got.Objects, got.Complete)
+			set(available, source.Served)
+			if a := <-listed; a.err != nil || s.State().Objects != 0 {
+				t.Errorf("%d objects, error %v", s.State().Objects, a.err)
 			}
+			if got := client.requests(); len(got) != 2 || got[1].Verb != "list" {
+				t.Errorf("requests: %v, want a watch-list and a list", got)
+			}
+		})
+	}
+}
+
+// A watch-list may have other events among its initial ones.
+func TestWatchList_ObjectsMayChangeDuringTheInitialEvents(t *testing.T) {
+	for name, transforms := range map[string]bool{"without a transform": false, "with a transform": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newServerWatch()
+				s := source.New(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets})
+				if transforms {
+					if err := s.SetTransform(func(obj any) (any, error) { return obj, nil }); err != nil {
+						t.Fatal(err)
+					}
+				}
+				listed := startWatchList(t.Context(), s)
+				state := func(name, version string) *unstructured.Unstructured {
+					obj := newObject(name)
+					obj.SetResourceVersion(version)
+					return obj
+				}
+				for _, name := range []string{"a", "b", "c", "d"} {
+					server.Add(state(name, "1"))
+				}
+				server.Modify(state("a", "2"))
+				server.Delete(state("b", "3"))
+				server.Delete(state("c", "4"))
+				server.Add(state("c", "5"))
+				server.Modify(state("e", "6"))
+				server.Add(state("d", "7"))
+				server.Delete(state("f", "8"))
+				server.Action(watch.Bookmark, state("", "9"))
+				end := newBookmark("true")
+				end.SetResourceVersion("10")
+				server.Action(watch.Bookmark, end)
+				a := <-listed
+				if a.err != nil {
+					t.Fatal(a.err)
+				}
+				got := map[string]string{}
+				if err := meta.EachListItem(a.list, func(item runtime.Object) error {
+					obj := item.(*unstructured.Unstructured)
+					got[obj.GetName()] = obj.GetResourceVersion()
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(map[string]string{"a": "2", "c": "5", "d": "7", "e": "6"}, got); diff != "" {
+					t.Errorf("objects (-want +got):\n%s", diff)
+				}
+				if meta.LenList(a.list) != 4 || s.State().Objects != 4 || s.State().Version != "10" {
+					t.Errorf("%d objects, state %+v", meta.LenList(a.list), s.State())
+				}
+			})
+		})
+	}
+}
+
+// The watch of the reflector is the rest of the watch-list, without another request. Nothing is lost between the two.
+func TestWatchList_WatchContinuesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := &script{}, newServerWatch()
+		client.watch = always(server, nil)
+		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
+		listed := startWatchList(t.Context(), s)
+		server.Action(watch.Bookmark, newBookmark("true"))
+		if a := <-listed; a.err != nil {
+			t.Fatal(a.err)
+		}
+		server.Add(newObject("a"))
+		time.Sleep(time.Hour) // the reflector is slow
+		w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "1"})
+		server.Add(newObject("b"))
+		if diff := cmp.Diff([]string{"ADDED a", "ADDED b"}, seen(w)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if got := client.requests(); len(got) != 1 {
+			t.Errorf("requests: %v", got)
+		}
+	})
+}
+
+// A watch-list that no watch continues is closed: at the end of the reflector, and when it lists again.
+func TestWatchList_IsClosedIfNoWatchContinuesIt(t *testing.T) {
+	for name, next := range map[string]func(t *testing.T, s *source.Source, cancel func()){
+		"the reflector ends": func(_ *testing.T, _ *source.Source, cancel func()) { cancel() },
+		"another list": func(t *testing.T, s *source.Source, _ func()) {
+			t.Helper()
+			if a := <-startList(t.Context(), s); a.err != nil {
+				t.Error(a.err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newServerWatch()
+				s := source.New(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				listed := startWatchList(ctx, s)
+				server.Action(watch.Bookmark, newBookmark("true"))
+				if a := <-listed; a.err != nil || server.IsStopped() {
+					t.Fatalf("error %v, stopped: %t", a.err, server.IsStopped())
+				}
+				next(t, s, cancel)
+				synctest.Wait()
+				if !server.IsStopped() {
+					t.Error("the watch-list is open")
+				}
+				if took := waitTakes(s); took != 0 {
+					t.Errorf("Wait took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// client-go's detector ends the process if a list at the version of the watch-list differs.
+func TestWatchList_InconsistencyIsDetected(t *testing.T) {
+	defer consistencydetector.SetDataConsistencyDetectionForWatchListEnabledForTest(true)()
+	for name, differs := range map[string]bool{"equal": false, "different": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newServerWatch()
+				client := &script{watch: always(server, nil), list: func(context.Context) (*unstructured.UnstructuredList, error) {
+					list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*newObject("a")}}
+					if differs {
+						list.Items[0].SetResourceVersion("2")
+					}
+					return list, nil
+				}}
+				lw := gateOf(source.New(source.Config{Client: source.Unstructured(client), GVR: widgets}))
+				if w, err := lw.WatchWithContext(t.Context(), watchList()); err == nil {
+					w.Stop()
+					t.Fatal("a watch-list")
+				}
+				server.Add(newObject("a"))
+				server.Action(watch.Bookmark, newBookmark("true"))
+				defer func() {
+					if panicked := recover(); differs != (panicked != nil) {
+						t.Errorf("panic %v", panicked)
+					}
+				}()
+				if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }

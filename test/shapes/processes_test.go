@@ -97,7 +97,6 @@ func TestShapes_WithInconsistencyDetector(t *testing.T) {
 		p.removeA()
 		p.noteEvents("later", seen)
 	}}
-	const checked, listed = `a list at "2", Exact`, `a list at "", `
 	for _, l := range libraries {
 		if isChild() {
 			if l.name == os.Getenv(childEnv) {
@@ -106,11 +105,11 @@ func TestShapes_WithInconsistencyDetector(t *testing.T) {
 			continue
 		}
 		t.Run(l.name, func(t *testing.T) {
-			first := checked
-			if l.packed { // there is no watch-list, so the detector checks nothing
-				first = listed
+			check := `a list at "2", Exact; `
+			if l.packed { // with equal content, packed objects may have different bytes
+				check = ""
 			}
-			want := "notes: " + first + "; synced: true; events: add ns/a; later: add ns/b, delete ns/a, update ns/a\n"
+			want := "notes: " + check + "synced: true; events: add ns/a; later: add ns/b, delete ns/a, update ns/a\n"
 			out, err := child(t, "TestShapes_WithInconsistencyDetector", l.name, inconsistencies)
 			if err != nil || !strings.Contains(out, want) {
 				t.Errorf("%v, want %s\n%.6000s", err, want, out)
