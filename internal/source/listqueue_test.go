@@ -394,6 +394,7 @@ func TestListQueue_LaterListsWaitBehindTheOthers(t *testing.T) {
 		listed := startWatchList(t.Context(), s)
 		server.Action(watch.Bookmark, newBookmark("true"))
 		<-listed
+		w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "1"})
 		l := newLists(t, queue)
 		defer l.finish()
 		l.add("a")
@@ -401,14 +402,16 @@ func TestListQueue_LaterListsWaitBehindTheOthers(t *testing.T) {
 		now, _ := available.Current()
 		now.Generation++
 		available.Set(now)
-		listed = startList(t.Context(), s)
+		synctest.Wait()
 		l.end("a", nil)
 		l.want("one has ended", "a b", "")
 		if s.State().Queued.IsZero() {
 			t.Error("the list of another generation does not wait behind the others")
 		}
 		l.end("b", nil)
-		<-listed
+		if got := seen(w); len(got) == 0 || !s.State().Queued.IsZero() {
+			t.Errorf("events %q, state %+v", got, s.State())
+		}
 	})
 }
 

@@ -164,7 +164,6 @@ func (e *initialEvents) put(own string, item runtime.Object) {
 func (e *initialEvents) remove(own string) {
 	if at, there := e.places[own]; there {
 		e.items[at] = nil
-		delete(e.places, own)
 	}
 }
 

@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/internal/undecodable"
 )
 
 // watchListStream is a source with one watch-list.
@@ -445,8 +447,9 @@ func TestWatchList_ObjectsMayChangeDuringTheInitialEvents(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := newServerWatch()
 				s := source.New(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets})
+				transformed := 0
 				if transforms {
-					if err := s.SetTransform(func(obj any) (any, error) { return obj, nil }); err != nil {
+					if err := s.SetTransform(func(obj any) (any, error) { transformed++; return obj, nil }); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -456,8 +459,12 @@ func TestWatchList_ObjectsMayChangeDuringTheInitialEvents(t *testing.T) {
 					obj.SetResourceVersion(version)
 					return obj
 				}
-				for _, name := range []string{"a", "b", "c", "d"} {
+				for _, name := range []string{"a", "b", "c", "d", "g"} {
 					server.Add(state(name, "1"))
+				}
+				synctest.Wait()
+				if transforms && transformed != 5 {
+					t.Errorf("%d objects are transformed before the end", transformed)
 				}
 				server.Modify(state("a", "2"))
 				server.Delete(state("b", "3"))
@@ -466,6 +473,10 @@ func TestWatchList_ObjectsMayChangeDuringTheInitialEvents(t *testing.T) {
 				server.Modify(state("e", "6"))
 				server.Add(state("d", "7"))
 				server.Delete(state("f", "8"))
+				server.Modify(state("g", "8"))
+				server.Delete(state("g", "8"))
+				server.Add(state("h", "8"))
+				server.Delete(state("h", "8"))
 				server.Action(watch.Bookmark, state("", "9"))
 				end := newBookmark("true")
 				end.SetResourceVersion("10")
@@ -491,6 +502,33 @@ func TestWatchList_ObjectsMayChangeDuringTheInitialEvents(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An object that can't be decoded is left out, until a good state of it arrives.
+func TestWatchList_ObjectsThatCannotBeDecodedAreLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newServerWatch()
+		s := source.New(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets})
+		listed := startWatchList(t.Context(), s)
+		bad := func(name string) *undecodable.Object {
+			object := &undecodable.Object{Err: errors.New("bad")}
+			object.Namespace, object.Name = "ns", name
+			return object
+		}
+		server.Add(newObject("a"))
+		server.Add(bad("b"))
+		server.Add(bad("c"))
+		server.Add(bad("d"))
+		server.Modify(newObject("b"))
+		server.Delete(bad("c"))
+		server.Action(watch.Bookmark, newBookmark("true"))
+		if a := <-listed; a.err != nil || meta.LenList(a.list) != 2 {
+			t.Errorf("list %v, error %v", a.list, a.err)
+		}
+		if got := s.State(); got.Objects != 2 || got.Rejected.Count != 1 || got.Rejected.Key != "ns/d" {
+			t.Errorf("state %+v", got)
+		}
+	})
 }
 
 // The watch of the reflector is the rest of the watch-list, without another request. Nothing is lost between the two.

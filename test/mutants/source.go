@@ -270,7 +270,6 @@ var ofSource = []table{
 		{"initial events are no progress", "initialEvents.take", drop("e.turn.progress()")},
 		{"a change during the initial events is another object", "initialEvents.put", replace("e.items[at] = item", "_, e.items = at, append(e.items, item)")},
 		{"a deletion during the initial events has no effect", "initialEvents.remove", replace("e.items[at] = nil", "_ = at")},
-		{"an object that is created again during the initial events is lost", "initialEvents.remove", drop("delete(e.places, own)")},
 		{"additions after other initial events are not noticed", "initialEvents.put", never("e.places != nil")},
 		{"a transform gets all objects of a watch-list at its end", "initialEvents.take", replace("e.converts || bad", "bad")},
 		{"objects of a watch-list that can't be decoded are cached", "initialEvents.take", all(
