@@ -127,7 +127,7 @@ func (s *resumableWatch) forward(ctx context.Context, stream *stream, t Type) bo
 			return true
 		}
 		take := func(event watch.Event) bool { return p.take(ctx, event) }
-		if ending = stream.run(ctx, take, changed); ending == unwanted && p.against == unsuspected {
+		if ending = stream.run(ctx, take, changed); ending == unwanted && !p.receded {
 			return false
 		}
 	}
@@ -147,11 +147,9 @@ func (s *resumableWatch) closed(ctx context.Context, p *relay, lasted time.Durat
 		s.pace.reset()
 	}
 	switch {
-	case p.against != unsuspected:
-		s.known.suspect(p.against)
-		if p.against == receded {
-			s.putOff(&s.pace, nil)
-		}
+	case p.receded:
+		s.known.suspect(receded)
+		s.putOff(&s.pace, nil)
 	case !p.wanted:
 		return false
 	case p.broken != nil:
@@ -177,7 +175,7 @@ type relay struct {
 	*resumableWatch
 	broken   error     // the error with which the server ended the stream
 	wanted   bool      // the reflector has not stopped the watch
-	against  suspicion // after an event that was dropped: a list follows
+	receded  bool      // an event was dropped, and a list follows
 	requests *requests // of the stream
 }
 
@@ -187,7 +185,7 @@ func (p *relay) take(ctx context.Context, event watch.Event) bool {
 		p.broken = errorOf(event)
 		return true
 	}
-	if p.suspects(event) {
+	if p.receded = p.suspects(event, p.known.upTo(), &p.comparison); p.receded {
 		return false
 	}
 	p.wanted = p.pass(ctx, event)

@@ -285,24 +285,19 @@ func (g *gate) recedes(event watch.Event, version string, elsewhere bool) bool {
 		g.known.isOrdered() && !g.cfg.Client.IsWatchListSemanticsUnSupported()
 }
 
-// suspect returns what event, which is no error, says against the server of a watch from version. If it says nothing, it ends the doubt of c. While
-// comparisons can't be made, a list instead of the watch would fail, too: the event is passed on, and the next comparison decides.
-func (g *gate) suspect(event watch.Event, version string, c *comparison) suspicion {
+// suspects reports whether event, which is no error, says that the server of a watch from version has gone back: it is dropped, and a list follows.
+// Otherwise it ends the doubt of c. While comparisons can't be made, a list instead of the watch would fail, too: the event is passed on, and the next
+// comparison decides.
+func (g *gate) suspects(event watch.Event, version string, c *comparison) bool {
 	switch {
 	case g.recedes(event, version, c.elsewhere):
-		return receded
+		return true
 	case !c.late:
 		c.shown()
 	default:
 		c.passed = true
 	}
-	return unsuspected
-}
-
-// suspects reports whether event says something against the server: it is dropped, and a list follows.
-func (p *relay) suspects(event watch.Event) bool {
-	p.against = p.suspect(event, p.known.upTo(), &p.comparison)
-	return p.against != unsuspected
+	return false
 }
 
 // isStored reports whether the reflector's store has the object of item under key, in the same state. After versions have

@@ -655,11 +655,9 @@ func (c *child) pass(event watch.Event) bool {
 	if err != nil {
 		return c.send(event)
 	}
-	if against := c.suspect(event, c.version, &c.comparison); against != unsuspected {
-		c.suspicion, c.listed = against, false
-		if against == receded {
-			c.pace.failed(time.Now(), nil)
-		}
+	if c.suspects(event, c.version, &c.comparison) {
+		c.suspicion, c.listed = receded, false
+		c.pace.failed(time.Now(), nil)
 		return false
 	}
 	version := obj.GetResourceVersion() // the object belongs to the reflector next

@@ -20,7 +20,7 @@ var ofChurn = []table{
 		{"churn: KeepCache does not keep the objects of a type that is gone", "resumableWatch.settle", drop("s.cfg.KeepCache")},
 		{"churn: the watch of a namespace that has left the set stays", "merged.remove", drop("c.cancel() \n <-c.ended")},
 		{"churn: after the end of a watch, no other one is opened, and the state stays", "resumableWatch.closed", before("s.endVersionless()",
-			"if p.wanted && p.broken == nil && p.against == unsuspected { _, changed := s.available.Current(); _ = s.awaitChange(ctx, changed, nil) }")},
+			"if p.wanted && p.broken == nil && !p.receded { _, changed := s.available.Current(); _ = s.awaitChange(ctx, changed, nil) }")},
 		{"churn: a deletion writes to the cached object", "lastState", replace("&unstructured.Unstructured{Object: copyOf(last.Object).(map[string]any)}", "last")},
 		{"churn: a set of namespaces has several versions of a type without namespaces", "Source.ListsEach", replace("s.gate.set(t) != nil", "t.GVR.Resource != \"\" && s.HasSet()")},
 		{"churn: after a restore of etcd, objects with equal versions are not compared", "resumableWatch.give", replace("(!content.needsContent() || s.isStored(key, item))", "true")},
