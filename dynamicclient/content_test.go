@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/features"
 	featurestesting "k8s.io/client-go/features/testing"
@@ -106,6 +108,20 @@ func TestClientOptions_LeaveOutFieldsOfCBOR(t *testing.T) {
 		if got := s.outcome(t, row, made(dynamicclient.WithoutFields("spec"))); !reflect.DeepEqual(want, got) {
 			t.Errorf("%s (-want +got):\n%s", name, diffOf(want, got))
 		}
+	}
+}
+
+func TestClientOptions_KeepTheFieldsOfBookmarksOfCBOR(t *testing.T) {
+	featurestesting.SetFeatureDuringTest(t, features.ClientsAllowCBOR, true)
+	const bookmark = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"resourceVersion":"9","annotations":{"a":"b"}},"spec":{}}`
+	marked := strings.Replace(bookmark, `"a":"b"`, `"k8s.io/initial-events-end":"true"`, 1)
+	body := asCBOR(t, stubserver.Event("BOOKMARK", bookmark)) + asCBOR(t, stubserver.Event("ADDED", marked)) + asCBOR(t, stubserver.Event("BOOKMARK", marked))
+	row := exchange{replies: []stubserver.Reply{stubserver.Respond(200, "application/cbor-seq", body)}, call: watchToEnd(metav1.ListOptions{})}
+	s := serve(t)
+	want := s.outcome(t, row, stock)
+	remove(want.Value.([]watch.Event)[1].Object, [][]string{{"spec"}, {"metadata", "annotations"}})
+	if got := s.outcome(t, row, made(dynamicclient.WithoutFields("spec"), dynamicclient.WithoutFields("metadata", "annotations"))); !reflect.DeepEqual(want, got) {
+		t.Errorf("(-want +got):\n%s", diffOf(want, got))
 	}
 }
 

@@ -17,10 +17,11 @@ import (
 // client-go's streaming decoder passes on empty frames until a frame is too large;
 // then its caller ends the stream.
 type bypass struct {
-	claimed atomic.Bool
-	kind    watch.EventType
-	object  runtime.Object
-	token   [1]byte
+	claimed  atomic.Bool
+	kind     watch.EventType
+	object   runtime.Object
+	token    [1]byte
+	bookmark atomic.Bool // the last event that client-go's serializer has decoded
 }
 
 // claim reports whether this is the first call.
@@ -50,5 +51,9 @@ func (s *streamSerializer) Decode(data []byte, defaults *schema.GroupVersionKind
 		event.Object.Raw = s.bypass.token[:]
 		return event, nil, nil
 	}
-	return s.Serializer.Decode(data, defaults, into)
+	object, gvk, err := s.Serializer.Decode(data, defaults, into)
+	if ok {
+		s.bypass.bookmark.Store(event.Type == string(watch.Bookmark))
+	}
+	return object, gvk, err
 }

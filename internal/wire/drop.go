@@ -84,9 +84,7 @@ func (d *Drop) removeFrom(decoded runtime.Object) {
 	}
 	switch decoded := decoded.(type) {
 	case *unstructured.Unstructured:
-		if !endsInitialEvents(decoded) {
-			d.remove(decoded.Object)
-		}
+		d.remove(decoded.Object)
 	case *unstructured.UnstructuredList:
 		for i := range decoded.Items {
 			d.remove(decoded.Items[i].Object)
@@ -157,13 +155,6 @@ func (d *Drop) removeFromMap(v reflect.Value) {
 			v.SetMapIndex(key, changed)
 		}
 	}
-}
-
-// endsInitialEvents reports whether object is the bookmark that ends the initial events
-// of a watch-list. Nothing is dropped from it.
-func endsInitialEvents(object *unstructured.Unstructured) bool {
-	mark, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", "annotations", metav1.InitialEventsAnnotationKey)
-	return mark == "true"
 }
 
 // place is the position of a value in an object. The zero place is any position that

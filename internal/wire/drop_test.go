@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -145,6 +146,34 @@ func TestDrop_KeepsTheBookmarkThatEndsInitialEvents(t *testing.T) {
 		got := streamed(t, Negotiated(stockSerializer(), settings), `{"type":"ADDED","object":{"apiVersion":"g/v1","kind":"Widget","metadata":{"annotations":{"a":"b"},"name":"x"},"spec":`+spec+`}}`)
 		if diff := cmp.Diff(map[string]any{"apiVersion": "g/v1", "kind": "Widget", "metadata": map[string]any{"name": "x"}}, got.Object); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Anyone may give an object the annotation that marks the end of initial events, and not each bookmark has it.
+func TestDrop_OnlyBookmarksKeepAllFields(t *testing.T) {
+	const fields = `"apiVersion":"g/v1","kind":"Widget","metadata":{"name":"x"%s},"data":1,"spec":`
+	marked, plain := fmt.Sprintf(fields, `,"annotations":{"k8s.io/initial-events-end":"true"}`), fmt.Sprintf(fields, "")
+	for name, spec := range map[string]string{"ordinary": `1`, "for client-go's decoder": strings.Repeat("[", 1100) + strings.Repeat("]", 1100)} {
+		ours := Negotiated(stockSerializer(), Settings{Tables: NewTables(Own), Drop: dropAll([][]string{{"data"}})})
+		into := map[string]runtime.Object{"an object": &unstructured.Unstructured{}, "a list": &unstructured.UnstructuredList{}}
+		for target, data := range map[string]string{"an object": "{" + marked + spec + "}", "a list": `{"apiVersion":"g/v1","kind":"WidgetList","items":[{` + marked + spec + `}]}`} {
+			if _, _, err := jsonInfo(t, ours).Serializer.Decode([]byte(data), nil, into[target]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		objects := map[string]*unstructured.Unstructured{
+			"an object":           into["an object"].(*unstructured.Unstructured),
+			"an item":             &into["a list"].(*unstructured.UnstructuredList).Items[0],
+			"an event":            streamed(t, ours, `{"type":"MODIFIED","object":{`+marked+spec+`}}`),
+			"an unusual event":    streamed(t, ours, `{"object":{`+marked+spec+`},"type":"MODIFIED"}`),
+			"a bookmark":          streamed(t, ours, `{"type":"BOOKMARK","object":{`+plain+spec+`}}`),
+			"an unusual bookmark": streamed(t, ours, `{"object":{`+plain+spec+`},"type":"BOOKMARK"}`),
+		}
+		for object, got := range objects {
+			if _, has := got.Object["data"]; has != strings.HasSuffix(object, "bookmark") {
+				t.Errorf("%s, %s: has the field %t", name, object, has)
+			}
 		}
 	}
 }

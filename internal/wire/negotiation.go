@@ -50,31 +50,35 @@ func (n *negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 	infos := make([]runtime.SerializerInfo, len(stock))
 	copy(infos, stock)
 	for i := range infos {
-		info := &infos[i]
-		info.Serializer = dropper{info.Serializer, n.settings.Drop}
-		if info.MediaType != runtime.ContentTypeJSON || info.StreamSerializer == nil {
+		info, bypass := &infos[i], &bypass{}
+		info.Serializer = dropper{info.Serializer, n.settings.Drop, bypass}
+		if info.StreamSerializer == nil {
 			continue
 		}
-		bypass := &bypass{}
 		stream := *info.StreamSerializer
-		info.Serializer = &serializer{Serializer: info.Serializer, settings: &n.settings, bypass: bypass}
 		stream.Serializer = &streamSerializer{Serializer: stream.Serializer, bypass: bypass}
-		stream.Framer = &framer{Framer: stream.Framer, settings: &n.settings, bypass: bypass}
 		info.StreamSerializer = &stream
+		if info.MediaType == runtime.ContentTypeJSON {
+			info.Serializer = &serializer{Serializer: info.Serializer, settings: &n.settings, bypass: bypass}
+			stream.Framer = &framer{Framer: stream.Framer, settings: &n.settings, bypass: bypass}
+		}
 	}
 	return infos
 }
 
-// dropper removes fields from the objects that client-go's serializer has decoded.
+// dropper removes fields from the objects that client-go's serializer has decoded, except bookmarks.
 type dropper struct {
 	runtime.Serializer
-	drop *Drop
+	drop   *Drop
+	bypass *bypass
 }
 
 // Decode has client-go's contract.
 func (d dropper) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	object, gvk, err := d.Serializer.Decode(data, defaults, into)
-	d.drop.removeFrom(object)
+	if into != nil || !d.bypass.bookmark.Load() {
+		d.drop.removeFrom(object)
+	}
 	return object, gvk, err
 }
 

@@ -62,7 +62,7 @@ func (s *serializer) decode(data []byte, into runtime.Object) (runtime.Object, s
 // leaves reports whether input for into is left to client-go's serializer.
 func (s *serializer) leaves(into runtime.Object) bool {
 	switch list, is := into.(*unstructured.UnstructuredList); {
-	case into == nil && s.settings.Drop != nil: // it may be a bookmark, which keeps all fields if it ends initial events
+	case into == nil && s.settings.Drop != nil: // it may be a bookmark, which keeps all fields
 		return true
 	case s.settings.Into == nil:
 		return false
