@@ -2,6 +2,7 @@ package dynamicclient
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/gvrkit/gvrkit/internal/packed"
 	"github.com/gvrkit/gvrkit/internal/undecodable"
@@ -100,11 +101,20 @@ func WithoutLastApplied() Option {
 }
 
 // Tables store the strings and parts of objects that clients have decoded. Clients with the same
-// tables share this memory. Tables are safe for concurrent use.
-type Tables struct{ tables *wire.Tables }
+// tables share this memory. Tables are safe for concurrent use. The zero value is empty tables.
+type Tables struct {
+	made   sync.Once
+	tables *wire.Tables
+}
 
 // NewTables returns empty tables.
-func NewTables() *Tables { return &Tables{wire.NewTables(wire.Shared)} }
+func NewTables() *Tables { return &Tables{} }
+
+// get returns the tables of the decoder.
+func (t *Tables) get() *wire.Tables {
+	t.made.Do(func() { t.tables = wire.NewTables(wire.Shared) })
+	return t.tables
+}
 
 // WithTables makes the client use t instead of its own tables. A nil t has no effect.
 func WithTables(t *Tables) Option {
@@ -122,7 +132,7 @@ func (o *options) settings() *wire.Settings {
 	}
 	s := &wire.Settings{Sharing: o.sharing}
 	if o.tables != nil {
-		s.Tables = o.tables.tables
+		s.Tables = o.tables.get()
 	} else {
 		s.Tables = wire.NewTables(o.sharing)
 	}

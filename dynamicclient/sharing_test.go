@@ -162,7 +162,7 @@ func TestClientSharing_MetadataIsTheObjectsOwn(t *testing.T) {
 
 // Clients with the same tables share parts with each other; without, each has its own.
 func TestTables_AreSharedByClients(t *testing.T) {
-	for name, tables := range map[string]*dynamicclient.Tables{"the same": dynamicclient.NewTables(), "their own": nil} {
+	for name, tables := range map[string]*dynamicclient.Tables{"the same": dynamicclient.NewTables(), "a zero value": {}, "their own": nil} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t)
 			var objects []*unstructured.Unstructured
