@@ -94,10 +94,13 @@ func (t *transport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.n
 // hidden returns the error of an attempt that client-go would hide, or nil.
 func hidden(req *http.Request, res *http.Response, err error) error {
 	switch {
-	case err != nil && hides(req, err):
-		return err
-	case err != nil:
+	case err == nil:
+	case !hides(req, err):
 		return nil
+	case timedOut(req):
+		return context.DeadlineExceeded
+	default:
+		return err
 	}
 	after, wait := retryAfter(res)
 	if !wait || res.StatusCode != http.StatusTooManyRequests && res.StatusCode < http.StatusInternalServerError {
@@ -111,9 +114,20 @@ func hidden(req *http.Request, res *http.Response, err error) error {
 // hides reports whether client-go retries req after err.
 func hides(req *http.Request, err error) bool {
 	if req.URL.Query().Get("watch") != "" {
-		return utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err)
+		return utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err) || timedOut(req)
 	}
 	return utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
+}
+
+// timedOut reports whether the timeout of the HTTP client has ended req. The error of an http.Transport may then be that the
+// request was canceled, which the HTTP client replaces.
+func timedOut(req *http.Request) bool {
+	select {
+	case <-req.Cancel: //nolint:staticcheck // http.Client closes it
+		return true
+	default:
+		return false
+	}
 }
 
 // retryAfter returns the seconds of a response's Retry-After header, as client-go reads them.

@@ -99,20 +99,28 @@ var (
 	errDial = &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
 )
 
-// The timeout of an HTTP client ends the context of the attempt, and client-go retries the watch.
+// The timeout of an HTTP client ends the context of the attempt and closes Cancel, and client-go retries the watch. The error of an
+// http.Transport depends on which of them it notices first.
 func TestClient_ReportsTheTimeoutOfTheHTTPClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		told := 0
-		ctx := attempt.Observe(t.Context(), attempt.Observer{Failed: func(error) { told++ }, Received: func(int) {}})
-		client := attempt.Client(&http.Client{Timeout: time.Minute, Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+	for name, ended := range map[string]roundTripper{
+		"by its context": func(req *http.Request) (*http.Response, error) {
 			<-req.Context().Done()
 			return nil, context.Cause(req.Context())
-		})})
-		requestAt(t, ctx, client, "http://localhost/?watch=true")
-		if told != 1 {
-			t.Errorf("told %d times, want once", told)
-		}
-	})
+		},
+		"by Cancel": func(req *http.Request) (*http.Response, error) {
+			<-req.Cancel //nolint:staticcheck // as http.Transport
+			return nil, errors.New("net/http: request canceled")
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var told []error
+			ctx := attempt.Observe(t.Context(), attempt.Observer{Failed: func(err error) { told = append(told, err) }, Received: func(int) {}})
+			requestAt(t, ctx, attempt.Client(&http.Client{Timeout: time.Minute, Transport: ended}), "http://localhost/?watch=true")
+			if len(told) != 1 || !errors.Is(told[0], context.DeadlineExceeded) {
+				t.Errorf("%s: told %v, want one timeout", name, told)
+			}
+		})
+	}
 }
 
 // request makes one, and leaves what it answers unread.

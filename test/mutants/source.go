@@ -361,7 +361,9 @@ var ofSource = []table{
 	}},
 	{"internal/attempt", "internal/attempt", []mutant{
 		{"bytes that are read are not reported", "body.Read", drop("b.observer.Received(n)")},
-		{"a watch that times out is not reported", "hides", replace("utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err)", "utilnet.IsProbableEOF(err)")},
+		{"a watch that times out is not reported", "hides", replace("utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err) || timedOut(req)", "utilnet.IsProbableEOF(err)")},
+		{"a watch that times out may not be reported", "hides", replace("timedOut(req)", "false")},
+		{"a watch that times out was canceled", "hidden", never("timedOut(req)")},
 		{"a lost HTTP/2 connection is not reported", "hides", replace("utilnet.IsHTTP2ConnectionLost(err)", "false")},
 		{"the timeout of the HTTP client is the end of the caller", "transport.RoundTrip", replace("o.ended()", "req.Context().Err()")},
 	}},
