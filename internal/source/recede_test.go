@@ -173,6 +173,27 @@ func TestRewind_EventsOfAServerThatIsBehind(t *testing.T) {
 	}
 }
 
+// The list after an event of a server that is behind waits: such events may come again and again.
+func TestRewind_TheListAfterAnEventOfAServerThatIsBehindWaits(t *testing.T) {
+	for name, scope := range scopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, server := newInjected(t, false, scope, "a", "b", "c", "d", "e")
+				_, before := w.lists()
+				server.events <- eventOf(watch.Added, "x", "4")
+				synctest.Wait()
+				if _, got := w.lists(); got != before {
+					t.Errorf("%d lists at once", got-before)
+				}
+				time.Sleep(time.Second)
+				if _, got := w.lists(); got != before+1 {
+					t.Errorf("%d lists after a second", got-before)
+				}
+			})
+		})
+	}
+}
+
 // Of a server that does not order its versions, each event is passed on, after some lists. So are the events of client-go's
 // fake clients, whose objects have any versions, without a list.
 func TestRewind_AServerWithoutOrderDoesNotCostAListForEachEvent(t *testing.T) {
