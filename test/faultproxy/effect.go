@@ -14,8 +14,9 @@ import (
 // count its effects.
 func OnEffect(fault Fault, effect func()) Fault {
 	return func(next http.Handler) http.Handler {
+		key := new(digestKey) // of this injection: fault may be another OnEffect
 		faulty := fault.around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			got, is := r.Context().Value(digestKey{}).(*digest)
+			got, is := r.Context().Value(key).(*digest)
 			if !is {
 				next.ServeHTTP(w, r)
 				return
@@ -31,13 +32,13 @@ func OnEffect(fault Fault, effect func()) Fault {
 					effect()
 				}
 			}()
-			faulty.ServeHTTP(sent, r.WithContext(context.WithValue(r.Context(), digestKey{}, got)))
+			faulty.ServeHTTP(sent, r.WithContext(context.WithValue(r.Context(), key, got)))
 		})
 	}
 }
 
-// digestKey is the key of the digest of what the next handler writes.
-type digestKey struct{}
+// digestKey is the type of the keys of digests of what the next handler writes. It has a size, so that pointers to two keys differ.
+type digestKey struct{ _ byte }
 
 // digest is a ResponseWriter that remembers what is written to it.
 type digest struct {

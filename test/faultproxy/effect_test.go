@@ -44,3 +44,21 @@ func TestOnEffect_CountsTheRequestsThatAFaultChanges(t *testing.T) {
 		})
 	}
 }
+
+// A test may count the effects of each of several faults, and those of all of them.
+func TestOnEffect_CountsTheEffectsOfFaultsThatCountTheirs(t *testing.T) {
+	var inner, outer atomic.Int64
+	count := func(n *atomic.Int64) func() { return func() { n.Add(1) } }
+	fault := OnEffect(OnEffect(Times(1, Truncate(1)), count(&inner)), count(&outer))
+	handler := fault(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
+	for _, want := range []string{"o", "ok"} {
+		got := httptest.NewRecorder()
+		handler.ServeHTTP(got, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/pods", nil))
+		if got.Body.String() != want {
+			t.Errorf("%q, want %q", got.Body, want)
+		}
+	}
+	if inner.Load() != 1 || outer.Load() != 1 {
+		t.Errorf("%d effects of the inner fault and %d of the outer one, want 1 of each", inner.Load(), outer.Load())
+	}
+}
