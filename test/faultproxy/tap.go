@@ -17,12 +17,13 @@ type tap struct {
 
 // WriteHeader implements [http.ResponseWriter].
 func (t *tap) WriteHeader(code int) {
-	if t.head == nil || t.begun || code < 200 {
-		t.ResponseWriter.WriteHeader(code)
+	final := code >= 200 && !t.begun
+	t.begun = t.begun || final
+	if final && t.head != nil {
+		t.head(code)
 		return
 	}
-	t.begun = true
-	t.head(code)
+	t.ResponseWriter.WriteHeader(code)
 }
 
 // begin sends the header that net/http would send implicitly, through head.

@@ -55,3 +55,14 @@ func TestFaults_PassResponseControllerCallsOn(t *testing.T) {
 	}))
 	get(t, client, proxy.URL()+blocks)
 }
+
+// Another fault may read the status before net/http does.
+func TestFaults_SendOneHeader(t *testing.T) {
+	proxy, client := serve(t)
+	proxy.Inject(nil, faultproxy.StaleGroup("apps"))
+	proxy.Inject(nil, faultproxy.Bandwidth(1_000_000))
+	proxy.Inject(nil, faultproxy.Fail(http.StatusForbidden))
+	if status, body := get(t, client, proxy.URL()+"/apis"); status != http.StatusForbidden {
+		t.Errorf("%d %q, want 403", status, body)
+	}
+}
