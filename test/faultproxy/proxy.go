@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"maps"
 	"net"
 	"net/http"
@@ -63,7 +61,6 @@ func Start(target string, transport http.RoundTripper) (*Proxy, error) {
 	p.server = &http.Server{
 		Handler:     http.HandlerFunc(p.serve),
 		BaseContext: func(net.Listener) context.Context { return serving },
-		ErrorLog:    log.New(io.Discard, "", 0), // clients that disconnect are not logged
 	}
 	go func() {
 		defer close(p.done)

@@ -1,11 +1,14 @@
 package faultproxy_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -288,6 +291,27 @@ func TestProxy_CutWatchesSendNothingLater(t *testing.T) {
 	close(later)
 	if got, err := io.ReadAll(cut); !errors.Is(err, io.ErrUnexpectedEOF) || string(got) != "before" {
 		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+// The client gets only an EOF: the log has the cause.
+func TestProxy_LogsAPanicOfAHandler(t *testing.T) {
+	proxy, client := serve(t)
+	var logged bytes.Buffer
+	log.SetOutput(&logged)
+	defer log.SetOutput(os.Stderr)
+	proxy.Answer(nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug of the test") }))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, proxy.URL()+blocks, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := client.Do(req); err == nil {
+		_ = res.Body.Close()
+		t.Errorf("status %d", res.StatusCode)
+	}
+	log.SetOutput(os.Stderr) // with the lock of the writes
+	if got := logged.String(); !strings.Contains(got, "a bug of the test") {
+		t.Errorf("the log has %q", got)
 	}
 }
 
