@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,7 +51,9 @@ type report struct {
 
 // memberProcess runs a process of the group.
 func memberProcess(ctx context.Context, in io.Reader, out io.Writer) error {
-	signal.Ignore(os.Interrupt) // Ctrl-C in a terminal is for the parent, which then closes standard input
+	// Ctrl-C in a terminal is for the parent, which then closes standard input. A report that no process reads is an error of the write,
+	// and does not end this process before it has left the group.
+	signal.Ignore(os.Interrupt, syscall.SIGPIPE)
 	lines := json.NewDecoder(in)
 	var to invitation
 	if err := lines.Decode(&to); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -17,7 +18,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/gvrkit/gvrkit/test/envtest/embedded"
 )
 
 // patience is how long each state may take to come.
@@ -166,6 +170,48 @@ func TestDemo_EndKillsEachProcessThatDoesNotEnd(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Errorf("end has not returned after %v", patience)
+	}
+}
+
+// A report that no process reads ends the membership, and not the process before that.
+func TestMember_LeavesWhenItsReportsAreNotRead(t *testing.T) {
+	server, err := embedded.Start(t.Context(), embedded.WithFeatureGates(map[string]bool{"ShardedListAndWatch": true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	d := &demo{server: server, settings: settings{objects: 1}}
+	if d.client, err = dynamic.NewForConfig(server.Config()); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.fill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	reports, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var printed bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), os.Args[0], memberCommand)
+	cmd.Stdout, cmd.Stderr = out, &printed
+	stdin, err := cmd.StdinPipe() // stays open
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	to := server.Config()
+	err = json.NewEncoder(stdin).Encode(invitation{Identity: "a", Host: to.Host, Token: to.BearerToken, ServerName: to.ServerName, CAData: to.CAData})
+	if err == nil {
+		err = errors.Join(out.Close(), json.NewDecoder(reports).Decode(&report{}))
+	}
+	if err := errors.Join(err, reports.Close(), cmd.Wait()); err != nil {
+		t.Errorf("%v: %s", err, &printed)
 	}
 }
 
