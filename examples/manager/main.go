@@ -55,11 +55,17 @@ func main() {
 // program runs the command until ctx or the demonstration ends.
 func program(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("manager", flag.ContinueOnError)
-	kubeconfig := flags.String("kubeconfig", "", "path of the kubeconfig of a cluster; without it, the command starts an API server")
+	kubeconfig := flags.String("kubeconfig", "", "path of the kubeconfig of a cluster; without flags, the command starts an API server")
 	namespace := flags.String("namespace", "default", "namespace of the Lease of the leader election")
 	address := flags.String("address", "127.0.0.1:0", "address of the pages; port 0 is any free port")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case flags.NFlag() > 0 && *kubeconfig == "":
+		return errors.New("--namespace and --address require --kubeconfig, which must not be empty")
 	}
 	to := func(text string) { fmt.Fprintln(out, text) } // one write, also for concurrent calls
 	if *kubeconfig == "" {

@@ -289,9 +289,16 @@ func TestProgram_RefusesAWrongCommandLine(t *testing.T) {
 	for _, args := range [][]string{
 		{"--kubeconfig", "/nowhere"},
 		{"--nonsense"},
+		{"--kubeconfig", ""},
+		{"--address", "127.0.0.1:8080"},
+		{"--namespace", "team-a"},
+		{"more"},
 	} {
-		if err := program(t.Context(), args, &bytes.Buffer{}); err == nil {
-			t.Errorf("%q: no error", args)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // a demonstration would end at once
+		var out bytes.Buffer
+		if err := program(ctx, args, &out); err == nil || out.Len() > 0 {
+			t.Errorf("%q: error %v, output %q", args, err, &out)
 		}
 	}
 }
