@@ -360,6 +360,11 @@ func TestProgram_WritesToARealClusterOnlyWithDemoWrites(t *testing.T) {
 		t.Errorf("exit code %d, %d writes: %s%s", code, writes(), stdout, stderr)
 	}
 
+	code, stdout, stderr = call(t, "--kubeconfig", kubeconfig, "--demo-writes", "crds")
+	if code != 2 || stdout != "" || !strings.Contains(stderr, "--demo-writes is only for ipamblocks") || writes() != 0 {
+		t.Errorf("exit code %d, %d writes: %s%s", code, writes(), stdout, stderr)
+	}
+
 	stdout, err := untilItWaits(t, command(t, "--kubeconfig", kubeconfig, "--context", "x", "--demo-writes", "--output", "json"))
 	if err != nil || writes() == 0 {
 		t.Fatalf("%v, %d writes: %s", err, writes(), stdout)

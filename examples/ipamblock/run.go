@@ -89,6 +89,9 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	if err != nil {
 		return err
 	}
+	if s.demoWrites && gvr != blockGVR { // a short name or a kind is resolved only now
+		return fmt.Errorf("--demo-writes is only for %s, not for %s; %w", discovery.RefOf(blockGVR), discovery.RefOf(gvr), errUsage)
+	}
 	progress(stderr, "watching %s", discovery.RefOf(gvr))
 
 	factory, err := dynamicinformer.NewForConfig(cfg,
