@@ -217,6 +217,28 @@ func TestProgram_FailsOnAWrongServer(t *testing.T) {
 	}
 }
 
+// Without an error, the program would wait and print nothing.
+func TestProgram_FailsIfItMayNotListCRDs(t *testing.T) {
+	s := startServer(t)
+	s.define("ships", "1", "anna")
+	s.failRequests("customresourcedefinitions")
+	for _, args := range [][]string{nil, {"--all", "--crd-selector", "sea=north"}} {
+		p := start(t, append(args, "--kubeconfig", kubeconfigOf(t, s.URL))...)
+		code, lines := p.end()
+		if text := p.err.String(); code != 1 || len(lines) > 0 || !strings.Contains(text, "or use --all without --crd-selector") || strings.Count(text, "\n") != 1 {
+			t.Errorf("%q: code %d, %q, %s", args, code, lines, text)
+		}
+	}
+	p := start(t, "--all", "--kubeconfig", kubeconfigOf(t, s.URL))
+	p.wants("ADDED   ships.sea.example.com ns/anna")
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code, _ := p.end(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 func TestProgram_RejectsAWrongCommandLine(t *testing.T) {
 	for _, tc := range []struct {
 		args []string

@@ -40,6 +40,9 @@ func run(ctx context.Context, s settings, stdout io.Writer) (err error) {
 	if err := answers(ctx, cfg, resolver); err != nil {
 		return err
 	}
+	if err := maySelect(ctx, cfg, resolver, s.selector); err != nil {
+		return err
+	}
 	factory, err := dynamicinformer.NewForConfig(cfg, dynamicinformer.WithDiscovery(resolver), dynamicinformer.WithClientOptions(dynamicclient.WithoutManagedFields()))
 	if err != nil {
 		return err
@@ -59,10 +62,7 @@ func run(ctx context.Context, s settings, stdout io.Writer) (err error) {
 // answers returns an error if there is no API server at the host of cfg, or if it rejects the
 // credentials. A factory would wait in both cases.
 func answers(ctx context.Context, cfg *rest.Config, resolver *discovery.Resolver) error {
-	timeout := answerTimeout
-	if cfg.ExecProvider != nil || cfg.AuthProvider != nil {
-		timeout = pluginTimeout
-	}
+	timeout := timeoutOf(cfg)
 	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	_, err := resolver.Resolve(asking, "customresourcedefinitions.v1.apiextensions.k8s.io")
@@ -77,6 +77,29 @@ func answers(ctx context.Context, cfg *rest.Config, resolver *discovery.Resolver
 	}
 	first, _, _ := strings.Cut(failed.Err.Error(), "\n") // of several requests
 	return fmt.Errorf("%s: %s; check the server in the kubeconfig", cfg.Host, first)
+}
+
+// maySelect returns an error if types are selected by their CustomResourceDefinitions, and the user may not list these.
+// Follow would wait.
+func maySelect(ctx context.Context, cfg *rest.Config, resolver *discovery.Resolver, selector discovery.Selector) error {
+	if selector.Backing != discovery.BackingCRD && selector.CRDLabels == nil {
+		return nil
+	}
+	asking, cancel := context.WithTimeout(ctx, timeoutOf(cfg))
+	defer cancel()
+	_, err := resolver.ResolveAll(asking, selector)
+	if apierrors.IsForbidden(err) && ctx.Err() == nil {
+		return fmt.Errorf("%s: %w; allow get, list and watch for CustomResourceDefinitions, or use --all without --crd-selector", cfg.Host, err)
+	}
+	return nil // Follow asks again
+}
+
+// timeoutOf returns the timeout of a first request.
+func timeoutOf(cfg *rest.Config) time.Duration {
+	if cfg.ExecProvider != nil || cfg.AuthProvider != nil {
+		return pluginTimeout
+	}
+	return answerTimeout
 }
 
 // kubeconfig returns the configuration of the cluster.

@@ -127,6 +127,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/api", r.URL.Path == "/apis":
 		s.documents(w, r.URL.Path)
+	case r.URL.Path == crdPath && failing:
+		refuse(w, http.StatusForbidden, "Forbidden")
 	case r.URL.Path == crdPath && watch:
 		s.watch(w, r, true)
 	case r.URL.Path == crdPath:
