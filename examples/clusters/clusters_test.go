@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,8 @@ import (
 
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -103,7 +106,17 @@ func TestWatch_ReturnsOnlyTheErrorOfTheClusterThatFails(t *testing.T) {
 }
 
 func TestProgram_RefusesAWrongCommandLine(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: "http://127.0.0.1:1"}},
+		Contexts:       map[string]*clientcmdapi.Context{"a": {Cluster: "c"}},
+		CurrentContext: "a",
+	}, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{
+		{"--kubeconfig", kubeconfig, "--resource", "ships.v1.example.com"},
+		{"--kubeconfig", kubeconfig, "--contexts", "a,", "--resource", "ships.v1.example.com"},
 		{"--kubeconfig", "/nowhere", "--contexts", "a", "--resource", "ships"},
 		{"--kubeconfig", "/nowhere", "--contexts", "a", "--resource", "ships.v1.example.com"},
 		{"--nonsense"},

@@ -5,6 +5,10 @@
 // Without flags, it needs no cluster: it starts two API servers, stops one of them, and starts it again.
 //
 //	clusters --kubeconfig ~/.kube/config --contexts prod,staging --resource ipamblocks.v1.crd.projectcalico.org
+//
+// In each cluster, it needs list and watch for the resource. get, list and watch for
+// customresourcedefinitions.apiextensions.k8s.io and apiservices.apiregistration.k8s.io are optional: with them, it notices at
+// once that the type was installed or removed.
 package main
 
 import (
@@ -68,6 +72,9 @@ func program(ctx context.Context, args []string, out io.Writer) error {
 func configs(kubeconfig string, contexts []string) (map[string]*rest.Config, error) {
 	clusters := map[string]*rest.Config{}
 	for _, name := range contexts {
+		if name == "" {
+			return nil, errors.New("--contexts: a name is empty")
+		}
 		rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
 		cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: name}).ClientConfig()
 		if err != nil {
