@@ -1,5 +1,8 @@
 // Command ipamblock watches Calico's IPAMBlocks with gvrkit and prints their events. Without flags
 // it needs no cluster: it starts an API server, writes to it, and ends.
+//
+// On a real cluster, it needs list and watch for the resource, and with --demo-writes also get, create, update and delete for
+// ipamblocks.crd.projectcalico.org.
 package main
 
 import (
