@@ -9,7 +9,8 @@ import (
 )
 
 // OnEffect returns fault, and calls effect once for each request whose response fault changes: its status or its body are not those of the
-// next handler, or the next handler does not get the request. A delay is no change. Effect is called concurrently, at the end of a request.
+// next handler, or the next handler does not get the request. A delay is no change, and neither is a 304 for the document of the next
+// handler. Effect is called concurrently, at the end of a request.
 // Many faults never meet a request that they can change, for example one of the second page of lists: a test that needs the fault must
 // count its effects.
 func OnEffect(fault Fault, effect func()) Fault {
@@ -46,6 +47,7 @@ type digest struct {
 
 	mu   sync.Mutex
 	code int
+	etag string // of the header
 	body hash.Hash64
 }
 
@@ -59,25 +61,29 @@ func (d *digest) note(code int, b []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.code == 0 {
-		d.code = code
+		d.code, d.etag = code, d.Header().Get("Etag")
 	}
 	_, _ = d.body.Write(b)
 }
 
-// equals reports whether the same was written to both.
-func (d *digest) equals(other *digest) bool {
-	code, sum := d.written()
-	otherCode, otherSum := other.written()
-	return code == otherCode && sum == otherSum
+// equals reports whether the same was written to both. A 304 is the same as the document with its Etag: for a client that has the
+// document, a fault that reads it requests it again.
+func (d *digest) equals(next *digest) bool {
+	code, etag, sum := d.written()
+	nextCode, nextEtag, nextSum := next.written()
+	if code == http.StatusNotModified && nextCode == http.StatusOK {
+		return etag != "" && etag == nextEtag
+	}
+	return code == nextCode && sum == nextSum
 }
 
-func (d *digest) written() (code int, sum uint64) {
+func (d *digest) written() (code int, etag string, sum uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.body == nil {
-		return 0, 0
+		return 0, "", 0
 	}
-	return d.code, d.body.Sum64()
+	return d.code, d.etag, d.body.Sum64()
 }
 
 // WriteHeader implements [http.ResponseWriter].

@@ -62,3 +62,39 @@ func TestOnEffect_CountsTheEffectsOfFaultsThatCountTheirs(t *testing.T) {
 		t.Errorf("%d effects of the inner fault and %d of the outer one, want 1 of each", inner.Load(), outer.Load())
 	}
 }
+
+// A fault that reads a document requests it again for a client that has it. The client gets 304 with and without the fault.
+func TestOnEffect_DoesNotCountADocumentThatTheClientHas(t *testing.T) {
+	const etag, document = `"1"`, `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"apps"},"versions":[{"version":"v1"}]}]}`
+	server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Etag", etag)
+		if r.Header.Get("If-None-Match") == etag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		_, _ = io.WriteString(w, document)
+	})
+	for group, want := range map[string]struct {
+		codes   []int
+		effects int64
+	}{
+		"example.com": {[]int{http.StatusOK, http.StatusNotModified}, 0},
+		"apps":        {[]int{http.StatusOK, http.StatusNotModified}, 2}, // the second time, the client has the changed document
+	} {
+		var effects atomic.Int64
+		handler := OnEffect(StaleGroup(group), func() { effects.Add(1) })(server)
+		has := ""
+		for _, code := range want.codes {
+			got, request := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/apis", nil)
+			request.Header.Set("If-None-Match", has)
+			handler.ServeHTTP(got, request)
+			if got.Code != code {
+				t.Errorf("%s: %d, want %d", group, got.Code, code)
+			}
+			has = got.Header().Get("Etag")
+		}
+		if got := effects.Load(); got != want.effects {
+			t.Errorf("%s: %d effects, want %d", group, got, want.effects)
+		}
+	}
+}
