@@ -89,9 +89,6 @@ func watch(ctx context.Context, cfg *rest.Config, s settings, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	if s.demoWrites && gvr != blockGVR { // a short name or a kind is resolved only now
-		return fmt.Errorf("--demo-writes is only for %s, not for %s; %w", discovery.RefOf(blockGVR), discovery.RefOf(gvr), errUsage)
-	}
 	progress(stderr, "watching %s", discovery.RefOf(gvr))
 
 	factory, err := dynamicinformer.NewForConfig(cfg,
@@ -165,6 +162,9 @@ func resolve(ctx context.Context, resolver *discovery.Resolver, s settings) (sch
 		return schema.GroupVersionResource{}, err
 	}
 	resource, err = resolver.Validate(ctx, resource.GVR)
+	if err == nil && s.demoWrites && resource.GVR != blockGVR { // a short name or a kind is resolved only now
+		err = fmt.Errorf("--demo-writes is only for %s, not for %s; %w", discovery.RefOf(blockGVR), discovery.RefOf(resource.GVR), errUsage)
+	}
 	return resource.GVR, err
 }
 
