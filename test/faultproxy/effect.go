@@ -9,8 +9,8 @@ import (
 )
 
 // OnEffect returns fault, and calls effect once for each request whose response fault changes: its status or its body are not those of the
-// next handler, or the next handler does not get the request. A delay is no change, and neither is a 304 for the document of the next
-// handler. Effect is called concurrently, at the end of a request.
+// next handler, or the next handler does not get the request. A watch that fault ends is a change, also if all bytes so far arrive. A delay
+// is no change, and neither is a 304 for the document of the next handler. Effect is called concurrently, at the end of a request.
 // Many faults never meet a request that they can change, for example one of the second page of lists: a test that needs the fault must
 // count its effects.
 func OnEffect(fault Fault, effect func()) Fault {
@@ -23,13 +23,14 @@ func OnEffect(fault Fault, effect func()) Fault {
 				return
 			}
 			got.begin(w)
+			defer func() { got.end(r.Context().Err() != nil) }() // also if the response is aborted
 			next.ServeHTTP(got, r)
 		}))
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			got, sent := &digest{}, &digest{}
+			got, sent := &digest{clientLeft: func() bool { return r.Context().Err() != nil }}, &digest{}
 			sent.begin(w)
 			defer func() { // also if the connection is broken
-				if !sent.equals(got) {
+				if !sent.equals(got) || got.wasEnded() && ParseRequest(r).Verb == "watch" {
 					effect()
 				}
 			}()
@@ -49,12 +50,28 @@ type digest struct {
 	code int
 	etag string // of the header
 	body hash.Hash64
+
+	clientLeft func() bool // nil: not known
+	ended      bool        // the fault has ended the request, and not the client
 }
 
 func (d *digest) begin(w http.ResponseWriter) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ResponseWriter, d.body = w, fnv.New64a()
+}
+
+// end records the end of the next handler, and whether the context of its request has ended.
+func (d *digest) end(cancelled bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended = cancelled && !d.clientLeft()
+}
+
+func (d *digest) wasEnded() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ended
 }
 
 func (d *digest) note(code int, b []byte) {

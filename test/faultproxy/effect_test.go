@@ -1,11 +1,13 @@
 package faultproxy
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -96,5 +98,43 @@ func TestOnEffect_DoesNotCountADocumentThatTheClientHas(t *testing.T) {
 		if got := effects.Load(); got != want.effects {
 			t.Errorf("%s: %d effects, want %d", group, got, want.effects)
 		}
+	}
+}
+
+// A watch without events has the same bytes with and without the fault.
+func TestOnEffect_CountsAWatchThatEndsBetweenEvents(t *testing.T) {
+	const added = `{"type":"ADDED","object":{}}` + "\n"
+	for name, test := range map[string]struct {
+		fault Fault
+		body  string
+		want  int64
+	}{
+		"broken before the first event": {CutAt(0), "", 1},
+		"broken after an event":         {CutAt(len(added)), added, 1},
+		"ended after an event":          {Truncate(len(added)), added, 1},
+		"silent after an event":         {HangAt(len(added)), added, 1},
+		"ended by the client":           {CutAt(len(added) + 1), added, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, leave := context.WithCancel(t.Context())
+				var effects atomic.Int64
+				handler := OnEffect(test.fault, func() { effects.Add(1) })(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.WriteString(w, test.body)
+					w.(http.Flusher).Flush()
+					<-r.Context().Done()
+				}))
+				go func() {
+					defer func() { _ = recover() }() // http.ErrAbortHandler
+					handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/pods?watch=true", nil))
+				}()
+				synctest.Wait() // the fault has ended the watch, if it does so
+				leave()
+				synctest.Wait()
+				if got := effects.Load(); got != test.want {
+					t.Errorf("%d effects, want %d", got, test.want)
+				}
+			})
+		})
 	}
 }
