@@ -78,8 +78,10 @@ func (s *stream) run(ctx context.Context, pass deliver, other <-chan struct{}) e
 				return ending
 			}
 		case <-s.silence.elapsed():
-			s.stalled(ctx)
-			return over
+			if s.silence.exceeded() {
+				s.stalled(ctx)
+				return over
+			}
 		case <-s.overdue.elapsed():
 			s.hung = true
 			s.fail(ctx, errOverdue)
@@ -118,7 +120,7 @@ func (s *stream) receive(ctx context.Context, event watch.Event, pass deliver) e
 		s.silence.stop()
 		return completed
 	}
-	s.silence.received(event.Type, time.Since(arrived))
+	s.silence.received(event.Type, arrived)
 	return altered
 }
 

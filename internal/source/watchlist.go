@@ -277,7 +277,7 @@ func (s *Stalls) stalledLately(t Type, now time.Time) bool {
 // silence measures the time since the last initial event of a stream, and the duration of all
 // initial events. It does not count the time in which events are converted.
 type silence struct {
-	timer    *time.Timer // nil: there is no measurement
+	timer    *time.Timer // fires at the earlier time, or before; nil: there is no measurement
 	deadline time.Time   // of the next initial event
 	limit    time.Time   // of the last initial event
 	live     bool        // the stream has sent an event that is not initial
@@ -291,7 +291,7 @@ func newSilence(measure bool) *silence {
 	return &silence{timer: time.NewTimer(stallAfter), deadline: now.Add(stallAfter), limit: now.Add(streamAfter)}
 }
 
-// elapsed returns a channel that receives a value when the time is exceeded. It is nil if there
+// elapsed returns a channel that receives a value when the time may be exceeded. It is nil if there
 // is no measurement.
 func (s *silence) elapsed() <-chan time.Time {
 	if s.timer == nil {
@@ -300,19 +300,27 @@ func (s *silence) elapsed() <-chan time.Time {
 	return s.timer.C
 }
 
-// received is called for each event among the initial ones, with the time that its conversion took. Initial events are added objects. After
-// another event, only the bookmark can follow: further events do not extend the deadline.
-func (s *silence) received(event watch.EventType, took time.Duration) {
-	if s.timer == nil {
-		return
+// exceeded is called when elapsed has a value, and reports whether the time is exceeded.
+func (s *silence) exceeded() bool {
+	left := min(time.Until(s.deadline), time.Until(s.limit))
+	if left <= 0 {
+		return true
 	}
+	s.timer.Reset(left)
+	return false
+}
+
+// received is called for each event among the initial ones, with the time of its arrival, after it has been converted. Initial events are added
+// objects. After another event, only the bookmark can follow: further events do not extend the deadline.
+func (s *silence) received(event watch.EventType, arrived time.Time) {
+	now := time.Now()
+	took := now.Sub(arrived)
 	s.deadline = s.deadline.Add(took)
 	s.limit = s.limit.Add(took + perObject)
 	if !s.live {
 		s.live = event != watch.Added
-		s.deadline = time.Now().Add(stallAfter)
+		s.deadline = now.Add(stallAfter)
 	}
-	s.timer.Reset(min(time.Until(s.deadline), time.Until(s.limit)))
 }
 
 // reason returns the error for the exceeded time.

@@ -327,7 +327,7 @@ var ofSource = []table{
 		{"a list waits until a server has the version of a watch-list", "firstList.fellBack", replace("!apierrors.IsTimeout(err)", "true")},
 		{"a silent watch-list is waited for", "stream.run", never("<-s.silence.elapsed()")},
 		{"the time without events is counted from the start", "stream.receive", replace(
-			"s.silence.received(event.Type, time.Since(arrived))", "")},
+			"s.silence.received(event.Type, arrived)", "")},
 		{"a watch that never closes is waited for", "stream.close", never("<-timeout.C")},
 		{"a failure of a watch does not end with a watch-list", "firstList.accept", drop("f.cfg.Observer.Succeeded(VerbWatch)")},
 		{"the early end of a watch-list is no failure", "stream.ended", never("s.initial")},
@@ -344,10 +344,10 @@ var ofSource = []table{
 		{"a deletion panics on values that a transform has set", "lastState", replace(
 			"&unstructured.Unstructured{Object: copyOf(last.Object).(map[string]any)}", "last.DeepCopy()")},
 		{"the store is not waited for", "lookUp.await", always("l == nil")},
-		{"events after the initial events count as initial events", "silence.received", replace(
+		{"events after the initial events count as initial events", "silence.exceeded", replace(
 			"min(time.Until(s.deadline), time.Until(s.limit))", "time.Until(s.deadline)")},
 		{"events of a type with many changes postpone the stall", "silence.received", drop("s.live = event != watch.Added")},
-		{"the time of the reflector counts as time without events", "silence.received", drop("s.deadline = s.deadline.Add(took)")},
+		{"the time of conversions counts as time without events", "silence.received", drop("s.deadline = s.deadline.Add(took)")},
 		{"stalls are remembered by generation only", "stalledOf", never(`t.UID != ""`)},
 	}},
 	{"internal/undecodable", "internal/undecodable", []mutant{
