@@ -89,7 +89,7 @@ type firstList struct {
 	limit   int64               // the number of objects in a page; 0: there are no pages
 	initial *metav1.ListOptions // of a watch-list, which has not been tried; nil: there is none
 	pace    pace
-	had     bool // a watch-list had its turn
+	had     bool // a watch-list had its turn, and no LIST since
 }
 
 // attempt waits until a list is possible, and lists. It returns an error if there must be another attempt.
@@ -104,6 +104,7 @@ func (f *firstList) attempt(ctx context.Context) (runtime.Object, error) {
 		return nil, errGaveWay
 	}
 	turn := f.joinQueue(t, f.had)
+	f.had = false
 	if t, changed, err = f.awaitTurn(ctx, turn, t, news{changed: changed}); err != nil {
 		return nil, err // the type has changed, or ctx has ended
 	}
@@ -166,9 +167,8 @@ func (f *firstList) accept(ctx context.Context, r *response, t Type, err error) 
 }
 
 // WatchWithContext returns a watch that continues through all changes of the type. It returns an error for a watch-list: the reflector then requests
-// a list, which the source sends as a watch-list. As with any client, the server has responded
-// to the first request when it returns: fake clients send only later events, whatever
-// resourceVersion the watch begins with.
+// a list, which the source sends as a watch-list. As with any client, the server has responded to the first request when it returns: fake clients
+// send only later events, whatever resourceVersion the watch begins with.
 func (g *gate) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
 		g.initial.Store(&opts)

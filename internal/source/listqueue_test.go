@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -382,6 +383,39 @@ func TestListQueue_WatchListsCount(t *testing.T) {
 			t.Errorf("the LIST took %v, error %v", time.Since(begun), a.err)
 		}
 		l.want("the LIST was before the others", "c", "")
+	})
+}
+
+// A LIST that replaces a watch-list is before the others only once.
+func TestListQueue_AListThatFailsWaitsBehindTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := source.NewListQueue(1, 0)
+		client := &script{watch: always(nil, apierrors.NewBadRequest("no"))}
+		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+			if len(client.requests()) == 2 {
+				return nil, errors.New("broken")
+			}
+			time.Sleep(time.Second)
+			return &unstructured.UnstructuredList{}, nil
+		}
+		l := newLists(t, queue)
+		defer l.finish()
+		l.add("a")
+		listed := startWatchList(t.Context(), source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Queue: queue}))
+		l.add("b")
+		l.add("c")
+		l.end("a", nil)
+		l.want("the watch-list has failed", "a b", "c")
+		l.end("b", nil)
+		l.want("the LIST has failed", "c", "")
+		l.add("d")
+		time.Sleep(time.Second)
+		l.end("c", nil)
+		l.want("the LIST waits", "d", "")
+		l.end("d", nil)
+		if a := <-listed; a.err != nil {
+			t.Error(a.err)
+		}
 	})
 }
 

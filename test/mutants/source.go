@@ -265,6 +265,7 @@ var ofSource = []table{
 		{"objects of an earlier scope stay while the type settles", "resumableWatch.endPrevious", always("t.Namespaced == of.Namespaced")},
 		{"kept objects are deleted before the next list", "resumableWatch.endPrevious", replace("s.cfg.KeepCache", "false")},
 		{"a LIST after a failed watch-list waits again", "firstList.attempt", drop("f.had = turn != nil")},
+		{"a LIST after one that failed is before the others", "firstList.attempt", drop("f.had = false")},
 		{"later lists of a type are before the others", "resumableWatch.relist", replace("s.joinQueue(t, false)", "s.joinQueue(t, true)")},
 		{"a watch-list keeps its turn", "gate.streamList", drop("defer turn.leave()")},
 		{"initial events are no progress", "initialEvents.take", drop("e.turn.progress()")},
