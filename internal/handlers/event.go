@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// idleAfter is the minimum time without a call after which a handler has no backlog.
+// idleAfter is the minimum time without an event, and without a call for one, after which a handler has no backlog.
 const idleAfter = time.Second
 
 // kind is the method of a handler that an event calls.

@@ -39,7 +39,7 @@ type handler struct {
 	running   time.Time
 	uid       types.UID     // of the object of the call in progress, if it needs ownership
 	returned  chan struct{} // closes when uid becomes empty; nil: nothing waits for it
-	last      time.Time     // the end of the last call, or the time when the handler was added
+	last      time.Time     // the end of the last call for an event of the informer, or the time when the handler was added
 	panics    panics
 	behind    time.Time // since when events were waiting at the end of each call; zero: none were
 }
@@ -140,7 +140,7 @@ func (h *handler) end(events, merges, calls uint64) {
 	given := h.set.feed.Events() // not before the lock: meanwhile, later events may be merged, which count as taken
 	h.running = time.Time{}
 	h.disownLocked()
-	if calls > 0 {
+	if calls > 0 && events > 0 { // a resync says nothing about events
 		h.last = now
 	}
 	h.delivered += calls

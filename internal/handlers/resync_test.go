@@ -31,6 +31,29 @@ func TestResync_LeavesOutPeriodsThatEndDuringTheCalls(t *testing.T) {
 	})
 }
 
+// The calls of a resync don't keep a wrong backlog: the handler has no event.
+func TestResync_HandlerWithoutEventsHasNoBacklog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil, time.Second)
+		defer r.end()
+		given := r.set.feed.(*feed)
+		given.add()
+		r.give(addition(x("a", 1), false))
+		given.add() // the informer leaves it out
+		time.Sleep(5*time.Second + time.Millisecond)
+		if got := r.set.Stats(time.Now())[0]; got.Delivered != 6 || got.Backlog != 0 || !got.BehindSince.IsZero() {
+			t.Errorf("after five resyncs: %+v", got)
+		}
+		given.add()
+		r.handler.turn <- struct{}{} // the event waits for the end of a resync, and has the turn after it
+		time.Sleep(2 * idleAfter)
+		if got := r.set.Stats(time.Now())[0]; got.Backlog != 1 {
+			t.Errorf("an event waits: %+v", got)
+		}
+		r.handler.releaseTurn()
+	})
+}
+
 // comparableThing and uncomparableThing are of types that a transform may return.
 type (
 	comparableThing   struct{ *metav1.ObjectMeta }
