@@ -53,7 +53,7 @@ func (c *coalescer) next() (event, bool) {
 	return c.pending.next()
 }
 
-// discard removes all events of a handler that has been removed.
+// discard removes all events of a handler that has been removed, or has ended.
 func (c *coalescer) discard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -116,7 +116,6 @@ func (o *ownership) recheck(uid types.UID) {
 // run delivers parked events when it is woken, until stop closes, and waits for the last call. The events that are
 // parked then are lost.
 func (o *ownership) run(stop <-chan struct{}) {
-	defer o.discard()
 	var again <-chan time.Time
 	for {
 		select {
@@ -184,13 +183,6 @@ func (o *ownership) deliver(parked *object, stop <-chan struct{}) {
 		o.signal()
 	}
 	h.invoke(e)
-}
-
-// discard removes the parked events, after the last call.
-func (o *ownership) discard() {
-	o.handler.takeTurn(nil)
-	defer o.handler.releaseTurn()
-	o.parked = pending{}
 }
 
 // OwnershipChanged makes the handlers get their parked events whose objects the process owns now, and deletions whose

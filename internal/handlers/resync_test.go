@@ -54,6 +54,28 @@ func TestResync_HandlerWithoutEventsHasNoBacklog(t *testing.T) {
 	})
 }
 
+// A program may keep the registration of a handler that has ended.
+func TestResync_ObjectsAreReleasedWithTheHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, NewGroup("", Options{Coalescing: true}), time.Hour)
+		r.give(addition(x("a", 1), false), addition(thing("y", "b", 1), false))
+		synctest.Wait()
+		let := make(chan struct{})
+		r.mu.Lock()
+		r.hook = func(string) { <-let }
+		r.mu.Unlock()
+		r.give(update(x("a", 1), x("a", 2)), deletion(thing("y", "b", 1)))
+		synctest.Wait()
+		close(r.informer.stop)
+		synctest.Wait()
+		close(let)
+		r.set.Wait()
+		if r.handler.coalescer.pending.first != nil || len(r.handler.resync.objects) > 0 {
+			t.Errorf("it keeps %v and %v", r.handler.coalescer.pending.first, r.handler.resync.objects)
+		}
+	})
+}
+
 // comparableThing and uncomparableThing are of types that a transform may return.
 type (
 	comparableThing   struct{ *metav1.ObjectMeta }

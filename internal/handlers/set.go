@@ -218,6 +218,7 @@ func (s *Set) startLocked(h *handler) {
 // run makes the calls that client-go does not make, until stop closes, and waits for the last one.
 func (h *handler) run(stop <-chan struct{}) {
 	defer close(h.ended)
+	defer h.discard()
 	var others sync.WaitGroup
 	defer others.Wait()
 	var runs []func(stop <-chan struct{})
@@ -234,6 +235,22 @@ func (h *handler) run(stop <-chan struct{}) {
 		others.Go(func() { run(stop) })
 	}
 	runs[0](stop)
+}
+
+// discard releases the objects that h keeps for later calls, of which there are none: it has ended.
+func (h *handler) discard() {
+	if h.coalescer != nil {
+		h.coalescer.discard()
+	}
+	if h.takeTurn(nil) {
+		defer h.releaseTurn()
+	}
+	if h.resync != nil {
+		h.resync.objects = map[cache.ObjectName]any{}
+	}
+	if h.ownership != nil {
+		h.ownership.parked = pending{}
+	}
 }
 
 // stopOf returns the channel that closes when client-go makes no more calls for a registration.
