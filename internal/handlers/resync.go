@@ -80,14 +80,15 @@ func (r *resync) names(stop <-chan struct{}) []cache.ObjectName {
 
 // update calls the handler for the object with that name, unless it has been deleted. It reports false if
 // stop closes before. A panic has the same effect as in client-go.
-func (r *resync) update(name cache.ObjectName, stop <-chan struct{}) bool {
+func (r *resync) update(name cache.ObjectName, stop <-chan struct{}) (goesOn bool) {
 	if !r.handler.takeTurn(stop) {
 		return false
 	}
 	defer r.handler.releaseTurn()
 	defer utilruntime.HandleCrashWithLogger(r.logger)
+	goesOn = true // also if the call panics
 	if obj, there := r.objects[name]; there && !closed(stop) {
 		r.handler.call(resynced(obj))
 	}
-	return true
+	return goesOn
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -72,6 +73,27 @@ func TestResync_ObjectsAreReleasedWithTheHandler(t *testing.T) {
 		r.set.Wait()
 		if r.handler.coalescer.pending.first != nil || len(r.handler.resync.objects) > 0 {
 			t.Errorf("it keeps %v and %v", r.handler.coalescer.pending.first, r.handler.resync.objects)
+		}
+	})
+}
+
+// If a panic does not end the process, the handler gets its other resyncs, as in client-go.
+func TestResync_GoesOnAfterAPanic(t *testing.T) {
+	before := utilruntime.ReallyCrash
+	utilruntime.ReallyCrash = false //nolint:reassign // client-go's switch for tests
+	defer func() { utilruntime.ReallyCrash = before }()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil, time.Minute)
+		defer r.end()
+		r.give(addition(x("a", 1), false))
+		r.expect(t, "the addition", "add a1")
+		r.mu.Lock()
+		r.hook = func(string) { panic("a resync") }
+		r.mu.Unlock()
+		time.Sleep(3*time.Minute + time.Second)
+		r.expect(t, "resyncs", "update a1 a1", "update a1 a1", "update a1 a1")
+		if closed(r.registration.(*registration).ShutdownChan()) {
+			t.Error("the registration says that the handler has ended")
 		}
 	})
 }

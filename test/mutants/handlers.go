@@ -104,6 +104,7 @@ var ofHandlers = []table{
 		{"a parked event is delivered during another call", "ownership.deliver", drop("if !h.takeTurn(stop) { return }; defer h.releaseTurn()")},
 		{"parked events are delivered after the end", "ownership.deliver", replace("closed(stop) || parked.removed || parked.earlier != nil", "parked.removed || parked.earlier != nil")},
 		{"parked events stay in memory after the end", "handler.discard", drop("h.ownership.parked = pending{}")},
+		{"a panic ends the resync of a handler", "resync.update", drop("goesOn = true")},
 		{"the objects of a resync stay in memory after the end", "handler.discard", drop("h.resync.objects = map[cache.ObjectName]any{}")},
 		{"merged events stay in memory after the end", "handler.discard", drop("h.coalescer.discard()")},
 		{"parked events have any number of old states", "newOwnership", drop("o.parked.limit = h.group.options.States")},
