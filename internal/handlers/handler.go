@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +25,8 @@ type handler struct {
 	// turn has a value during a call of the handler. Goroutines get it in the order in which they wait for it. It is nil
 	// if only one goroutine calls the handler: client-go's, or the coalescer's.
 	turn chan struct{}
+	// delivers says that deliver is in progress: the handler has an event, or one waits for its turn.
+	delivers atomic.Bool
 	// own is client-go's registration. It is set before run starts.
 	own cache.ResourceEventHandlerRegistration
 
@@ -67,6 +70,8 @@ func (h *handler) handle(e event) {
 
 // deliver waits for the call in progress, and then calls the handler.
 func (h *handler) deliver(e event) {
+	h.delivers.Store(true)
+	defer h.delivers.Store(false)
 	if h.takeTurn(nil) {
 		defer h.releaseTurn()
 	}
@@ -140,7 +145,7 @@ func (h *handler) end(events, merges, calls uint64) {
 	given := h.set.feed.Events() // not before the lock: meanwhile, later events may be merged, which count as taken
 	h.running = time.Time{}
 	h.disownLocked()
-	if calls > 0 && events > 0 { // a resync says nothing about events
+	if calls > 0 && events > 0 { // others say nothing about events that wait
 		h.last = now
 	}
 	h.delivered += calls

@@ -45,13 +45,25 @@ func TestResync_HandlerWithoutEventsHasNoBacklog(t *testing.T) {
 		if got := r.set.Stats(time.Now())[0]; got.Delivered != 6 || got.Backlog != 0 || !got.BehindSince.IsZero() {
 			t.Errorf("after five resyncs: %+v", got)
 		}
-		given.add()
-		r.handler.turn <- struct{}{} // the event waits for the end of a resync, and has the turn after it
-		time.Sleep(2 * idleAfter)
-		if got := r.set.Stats(time.Now())[0]; got.Backlog != 1 {
-			t.Errorf("an event waits: %+v", got)
+		hook := func(hook func(string)) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.hook = hook
 		}
-		r.handler.releaseTurn()
+		hook(func(string) { time.Sleep(10 * time.Second) })
+		given.add() // the informer leaves it out
+		time.Sleep(5 * time.Second)
+		if got := r.set.Stats(time.Now())[0]; got.RunningSince.IsZero() || got.Backlog != 0 || !got.BehindSince.IsZero() {
+			t.Errorf("in a resync: %+v", got)
+		}
+		given.add()
+		go r.handler.OnUpdate(x("a", 1), x("a", 2))
+		time.Sleep(2 * time.Second)
+		if got := r.set.Stats(time.Now())[0]; got.Backlog != 1 {
+			t.Errorf("an event waits for the end of a resync: %+v", got)
+		}
+		hook(nil)
+		time.Sleep(time.Minute)
 	})
 }
 

@@ -34,10 +34,9 @@ func (h *handler) stats(now time.Time) status.Handler {
 		s.Lease = h.group.name
 	}
 	h.panics.describe(&s)
-	idle := h.running.IsZero() && len(h.turn) == 0 // otherwise an event may wait for its turn
 	switch {
-	case idle && now.Sub(h.last) > idleAfter && now.Sub(lastEvent) > idleAfter:
-		// A handler that is not called has no waiting events. The informer was processing an
+	case !h.delivers.Load() && now.Sub(h.last) > idleAfter && now.Sub(lastEvent) > idleAfter:
+		// A handler that is not called, or only for a resync, has no waiting events. The informer was processing an
 		// update when the handler was added, or has left out an event without a change.
 		h.before = given - h.taken
 		h.behind = time.Time{}

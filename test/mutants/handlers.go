@@ -76,7 +76,8 @@ var ofHandlers = []table{
 		{"the resync of an object that can't be compared is an event", "resync.update", replace("resynced(obj)", "update(obj, obj)")},
 		{"a handler that is idle keeps its backlog", "handler.stats", drop("h.before = given - h.taken")},
 		{"a handler with a resync keeps its backlog", "handler.end", always("events > 0")},
-		{"an event that waits for the end of a resync is no backlog", "handler.stats", always("len(h.turn) == 0")},
+		{"an event that waits for the end of a resync is no backlog", "handler.stats", always("!h.delivers.Load()")},
+		{"a handler has a backlog during its resync", "handler.stats", replace("!h.delivers.Load()", "h.running.IsZero() && !h.delivers.Load()")},
 	}},
 	{"internal/handlers", "internal/handlers", []mutant{
 		{"a handler is called for an object that is not owned", "ownership.allows", replace("o.owner.Owns(uid)", "true")},
