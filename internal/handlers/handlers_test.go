@@ -118,6 +118,34 @@ func TestSet_BacklogOfAHandlerThatIsAddedDuringADeletion(t *testing.T) {
 	}
 }
 
+// arrivingFeed gets a list after it has been read once.
+type arrivingFeed struct{ feed }
+
+func (f *arrivingFeed) Events() uint64 {
+	defer f.arrive()
+	return f.events
+}
+
+func (f *arrivingFeed) Objects() int {
+	defer f.arrive()
+	return f.objects
+}
+
+func (f *arrivingFeed) arrive() { f.events, f.objects = 3, 3 }
+
+// Events that never come would wait until the handler is idle, which it may never be.
+func TestSet_BacklogOfAHandlerThatIsAddedDuringAList(t *testing.T) {
+	i := &informer{}
+	s := NewSet(i, &arrivingFeed{}, nil)
+	add(t, s, nil)
+	for range 3 {
+		i.handlers[0].OnAdd(nil, true)
+	}
+	if got := s.Stats(time.Now())[0]; got.Backlog != 0 || !got.BehindSince.IsZero() {
+		t.Errorf("after the list: %+v", got)
+	}
+}
+
 // mergingFeed merges an event for a handler after the events are counted, or late: after the time of the last one is read. The handler must allow that then.
 type mergingFeed struct {
 	feed

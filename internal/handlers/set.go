@@ -110,8 +110,10 @@ func (s *Set) Add(next cache.ResourceEventHandler, opts cache.HandlerOptions, gr
 // wrap returns next as a handler of s.
 func (s *Set) wrap(next cache.ResourceEventHandler, group *Group, period time.Duration, logger klog.Logger) *handler {
 	h := &handler{next: next, name: nameOf(next), set: s, group: group, last: time.Now()}
-	// The handler gets an addition for each present object, and each later event.
-	h.before = s.feed.Events() - uint64(s.feed.Objects()) //nolint:gosec // modulo 2^64
+	// The handler gets an addition for each present object, and each later event. If a list arrives meanwhile, the number of waiting
+	// events is too small, which the next call corrects.
+	h.before = -uint64(s.feed.Objects()) //nolint:gosec // modulo 2^64
+	h.before += s.feed.Events()
 	if group != nil && group.options.Coalescing {
 		h.coalescer = newCoalescer(h, logger)
 	}

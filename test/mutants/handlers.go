@@ -41,7 +41,7 @@ var ofHandlers = []table{
 		{"a registration has the wrapper's name", "namedChecker.Name", replace(
 			"strings.Replace(c.DoneChecker.Name(), nameOf(c.handler), c.handler.name, 1)", "strings.Clone(c.DoneChecker.Name())")},
 		{"a registration's checker has client-go's name of the informer", "namedChecker.Name", never(`s.Name != ""`)},
-		{"the backlog of a handler includes events from before it was added", "Set.wrap", drop("h.before = s.feed.Events() - uint64(s.feed.Objects())")},
+		{"the backlog of a handler includes events from before it was added", "Set.wrap", drop("h.before += s.feed.Events()")},
 		{"a handler that is removed stays in the status", "Set.Remove", drop(
 			"s.all = slices.DeleteFunc(s.all, func(other *handler) bool { return other == r.handler })")},
 	}},
