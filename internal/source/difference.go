@@ -43,7 +43,6 @@ func (s *resumableWatch) flush(ctx context.Context, t Type) bool {
 	}
 	s.known.reset(t)
 	s.cfg.Namespaces.use(false)
-	s.account.Update()
 	s.dropCommon()
 	s.cfg.Observer.Completed()
 	return true

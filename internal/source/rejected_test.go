@@ -1,12 +1,17 @@
 package source_test
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -37,6 +42,53 @@ func runTransformed(t *testing.T, transform func(any) (any, error), names ...str
 	synctest.Wait()
 	t.Cleanup(func() { w.stop() })
 	return w
+}
+
+// An event without a name may concern any object: a list follows its watch, and no other one.
+func TestRejected_AListFollowsAnEventWithoutAName(t *testing.T) {
+	for name, nameless := range map[string]bool{"": false, "nameless": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var server *watch.FakeWatcher // of the last watch
+				client := &script{watch: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+					server = newServerWatch()
+					return server, nil
+				}, list: func(context.Context) (*unstructured.UnstructuredList, error) {
+					list := &unstructured.UnstructuredList{}
+					list.SetResourceVersion("1")
+					return list, nil
+				}}
+				s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
+				if a := <-startList(t.Context(), s); a.err != nil {
+					t.Fatal(a.err)
+				}
+				w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "1"})
+				object := newObject("a")
+				if nameless {
+					object.SetName("")
+				}
+				server.Modify(object)
+				var verbs []string
+				for range 2 {
+					time.Sleep(time.Minute)
+					take(w)
+					server.Stop()
+				}
+				time.Sleep(time.Minute)
+				take(w)
+				for _, request := range client.requests() {
+					verbs = append(verbs, request.Verb)
+				}
+				want := []string{"list", "watch", "watch", "watch"}
+				if nameless {
+					want = []string{"list", "watch", "list", "watch", "watch"}
+				}
+				if diff := cmp.Diff(want, verbs); diff != "" {
+					t.Errorf("requests (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
 }
 
 // Handlers do not get initial objects that are left out.
