@@ -77,6 +77,35 @@ func TestPoll_SendsTheDifferencesOfLists(t *testing.T) {
 	}
 }
 
+// The refusal of the watches of a set is no outage, after which objects with equal versions may differ.
+func TestPoll_RefusalInASetIsNoOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listed := widgetType
+		listed.Verbs = []string{"create", "list"}
+		w := &testInformer{t: t, cluster: fakecluster.New(listed), handler: &handler{}}
+		w.create("a")
+		src := source.New(source.Config{
+			Client: source.Unstructured(w.cluster), GVR: widgets, Polling: time.Minute, Namespaces: source.NewNamespaces("ns"),
+		})
+		calls := 0
+		if err := src.SetTransform(func(obj any) (any, error) {
+			calls++
+			obj.(*unstructured.Unstructured).SetAnnotations(map[string]string{"call": fmt.Sprint(calls)})
+			return obj, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.run = runSource(t, src)
+		defer w.stop()
+		if _, err := w.AddEventHandler(w.handler); err != nil {
+			t.Fatal(err)
+		}
+		w.expect("at first", "add a red")
+		time.Sleep(5 * time.Minute)
+		w.expect("without changes")
+	})
+}
+
 func TestPoll_TriesAWatchAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolled(t, false, "a")

@@ -263,7 +263,9 @@ func (g *gate) openStream(ctx context.Context, t Type, opts metav1.ListOptions) 
 		return nil, err
 	}
 	m.awaitAnswers(ctx)
-	return &stream{in: out, requests: g.requests(t), silence: newSilence(false), overdue: &deadline{}, release: func() {}, isMerged: true}, nil
+	return &stream{
+		in: out, requests: g.requests(t), opened: time.Now(), silence: newSilence(false), overdue: &deadline{}, release: func() {}, isMerged: true,
+	}, nil
 }
 
 // merged is the watch of a set of namespaces. It ends only with its context, or if lists replace watches.

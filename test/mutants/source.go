@@ -421,6 +421,7 @@ var ofSource = []table{
 		{"a queue does not limit the lists of a set", "gate.listAll", never("turn != nil")},
 		{"a set sends a request while its type is held", "child.ready", always("now.Serving == Served")},
 		{"the watch of a set is open before the server has responded", "gate.openStream", drop("m.awaitAnswers(ctx)")},
+		{"the watch of a set has been open since the year 1", "gate.openStream", drop("opened: time.Now()")},
 		{"a namespace that does not respond blocks the watch of a set", "merged.awaitAnswers", never("<-timeout.C")},
 		{"no part of a set asks for a type that is not served", "gate.awaitChange", drop("defer g.whileWaiting(ctx, changed)()")},
 		{"each part of a set asks for a type that is not served", "gate.whileWaiting", always("asks.waiting == 0")},
