@@ -68,9 +68,8 @@ func (g *gate) streams(t Type) bool {
 // streamList sends a watch-list for t, and returns the list that its initial events are. The next watch of the reflector continues with the rest
 // of the stream. The error says why the list is not complete.
 func (g *gate) streamList(ctx context.Context, t Type, changed <-chan struct{}, opts metav1.ListOptions, turn *turn) (*response, error) {
-	opts.ResourceVersion = "" // the list must be consistent
 	defer turn.leave()
-	s, err := g.watch(ctx, t, news{changed: changed}, opts)
+	s, err := g.openWatchList(ctx, t, changed, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +98,15 @@ func (g *gate) streamList(ctx context.Context, t Type, changed <-chan struct{}, 
 			return nil, s.failure
 		}
 	}
+}
+
+// openWatchList opens a watch-list. The end of ctx cancels the request, and later not the stream, whose owner closes it: otherwise the watch of the
+// reflector could report the error of a stream that was canceled before that watch ended.
+func (g *gate) openWatchList(ctx context.Context, t Type, changed <-chan struct{}, opts metav1.ListOptions) (*stream, error) {
+	opts.ResourceVersion = "" // the list must be consistent
+	request, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer context.AfterFunc(ctx, cancel)()
+	return g.watch(request, t, news{changed: changed}, opts)
 }
 
 // initialEvents are the initial events of a watch-list, as the items of a list. Almost all are additions of different objects. Only when there is
