@@ -15,6 +15,7 @@ import (
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
+	"github.com/gvrkit/gvrkit/internal/undecodable"
 )
 
 // failBad is a transform that fails for objects whose names begin with b, and for blue ones.
@@ -175,6 +176,25 @@ func TestRejected_IsReportedWithTheVersion(t *testing.T) {
 			if got, want := reported.Version, w.source.State().Version; got != want || reported.Rejected.Count != step.leftOut {
 				t.Errorf("%s: the last report is at version %s with %d left out, want %s and %d", step.what, got, reported.Rejected.Count, want, step.leftOut)
 			}
+		}
+	})
+}
+
+// Objects without a name and a UID are different objects, also if some of them can't be decoded.
+func TestRejected_InitialObjectsWithoutANameAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newServerWatch()
+		s := source.New(source.Config{Client: source.Unstructured(&script{watch: always(server, nil)}), GVR: widgets})
+		listed := startWatchList(t.Context(), s)
+		server.Add(undecodable.New([]byte(`{"metadata":{"namespace":"ns"}}`), errors.New("bad")))
+		server.Add(newObject(""))
+		server.Add(newObject("a"))
+		server.Action(watch.Bookmark, newBookmark("true"))
+		if a := <-listed; a.err != nil {
+			t.Fatal(a.err)
+		}
+		if got := s.State(); got.Objects != 1 || got.Rejected.Count != 2 {
+			t.Errorf("%d objects, %d left out", got.Objects, got.Rejected.Count)
 		}
 	})
 }

@@ -116,8 +116,8 @@ type initialEvents struct {
 	turn      *turn
 	items     []runtime.Object // nil: the object was deleted
 	places    map[string]int   // the places of the items, by original keys; nil: they have not been needed
-	nameless  int              // the number of objects without a name
-	converts  bool             // the items are converted
+	nameless  int              // the number of objects without a name. Their items are converted, and have their keys
+	converts  bool             // all items are converted
 	converted bool             // at least one item is converted
 	version   string
 }
@@ -136,11 +136,13 @@ func (e *initialEvents) take(event watch.Event) bool {
 	case e.places == nil:
 		e.index()
 	}
-	if isNameless(obj) {
+	_, bad := event.Object.(*undecodable.Object)
+	nameless := isNameless(obj)
+	if nameless {
 		e.nameless++
 	}
-	_, bad := event.Object.(*undecodable.Object)
-	if !e.converts && !bad && e.places == nil {
+	converts := e.converts || bad || nameless
+	if !converts && e.places == nil {
 		e.items = append(e.items, event.Object)
 		return true
 	}
@@ -150,7 +152,7 @@ func (e *initialEvents) take(event watch.Event) bool {
 		return true
 	}
 	item := event.Object
-	if e.converts || bad {
+	if converts {
 		made := e.transform.listed(item, e.identityIn(obj), own, &e.sizes)
 		item, e.converted = &made, true
 	}
@@ -178,20 +180,12 @@ func (e *initialEvents) remove(own string) {
 // index sets the places of the items.
 func (e *initialEvents) index() {
 	e.places = make(map[string]int, len(e.items))
-	nameless := 0
 	for at, item := range e.items {
 		if c, is := item.(*converted); is {
 			e.places[c.own] = at
-			continue
+		} else if obj, err := meta.Accessor(item); err == nil {
+			e.places[keyOf(obj)] = at
 		}
-		obj, err := meta.Accessor(item)
-		if err != nil {
-			continue
-		}
-		if isNameless(obj) {
-			nameless++
-		}
-		e.places[originalKey(obj, nameless)] = at
 	}
 }
 
