@@ -293,7 +293,7 @@ var rows = []row{
 	},
 	{
 		number: 55, title: "The bookmark that ends the initial events of a watch-list never comes",
-		tests:    []string{"internal/source: TestInformer_StalledWatchListFallsBackToList", "internal/source: TestWatchList_StalledStreamEndsWithAnError", "internal/source: TestWatchList_StallIsRememberedForTheType", "internal/source: TestGate_UsesWatchListByPolicy"},
+		tests:    []string{"internal/source: TestInformer_StalledWatchListFallsBackToList", "internal/source: TestWatchList_StalledStreamFails", "internal/source: TestWatchList_StallIsRememberedForTheType", "internal/source: TestGate_UsesWatchListByPolicy"},
 		gvrkit:   "within 30 s: synced",
 		more:     "the watch-list ends after 10 s without an event, with an error that says which bookmark is missing; aggregated types get no watch-list",
 		clientGo: "within 30 s: no reason",
