@@ -457,7 +457,7 @@ func TestNamespaceSelector_NamespacesAreForbidden(t *testing.T) {
 			t.Errorf("lists = %d, want 0", got)
 		}
 		cluster.Intercept(nil)
-		if err := l.WaitForSync(t.Context()); err != nil {
+		if err := l.WaitForSync(briefly(t)); err != nil {
 			t.Error(err)
 		}
 		if diff := cmp.Diff([]string{"a/x"}, keysOf(l)); diff != "" {

@@ -3,6 +3,7 @@ package source_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -241,7 +242,9 @@ func TestObserver_MayBeNil(t *testing.T) {
 type inOrder struct {
 	context.Context //nolint:containedctx // it is a context
 	ended           chan struct{}
-	children        []func()
+
+	mu       sync.Mutex
+	children []func() // nil: it was stopped, or has ended
 }
 
 func (c *inOrder) Done() <-chan struct{} { return c.ended }
@@ -257,15 +260,28 @@ func (c *inOrder) Err() error {
 
 // AfterFunc is called by package context for each child.
 func (c *inOrder) AfterFunc(f func()) (stop func() bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := len(c.children)
 	c.children = append(c.children, f)
-	return func() bool { return true }
+	return func() bool { return c.take(at) != nil }
+}
+
+func (c *inOrder) take(at int) func() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.children[at]
+	c.children[at] = nil
+	return f
 }
 
 func (c *inOrder) end() {
 	close(c.ended)
-	for _, f := range c.children {
-		f()
-		synctest.Wait()
+	for at := range c.children {
+		if f := c.take(at); f != nil {
+			f()
+			synctest.Wait()
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package source_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -591,55 +590,6 @@ func TestWatchList_IsClosedIfNoWatchContinuesIt(t *testing.T) {
 	}
 }
 
-// orderedContext is a context whose end reaches the contexts that depend on it one by one, in the order of their creation. Those of package context
-// have no order.
-type orderedContext struct {
-	context.Context
-	done chan struct{}
-
-	mu    sync.Mutex
-	err   error
-	after []func() // nil: it was stopped, or has been called
-}
-
-func (o *orderedContext) Done() <-chan struct{} { return o.done }
-
-func (o *orderedContext) Err() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.err
-}
-
-// AfterFunc is called by package context.
-func (o *orderedContext) AfterFunc(f func()) (stop func() bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	at := len(o.after)
-	o.after = append(o.after, f)
-	return func() bool { return o.take(at) != nil }
-}
-
-func (o *orderedContext) take(at int) func() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	f := o.after[at]
-	o.after[at] = nil
-	return f
-}
-
-func (o *orderedContext) end() {
-	o.mu.Lock()
-	o.err = context.Canceled
-	close(o.done)
-	o.mu.Unlock()
-	for at := range o.after {
-		if f := o.take(at); f != nil {
-			f()
-			synctest.Wait()
-		}
-	}
-}
-
 // The end of a reflector is no failure of a watch-list that its watch continues.
 func TestWatchList_EndOfTheReflectorIsNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -655,7 +605,7 @@ func TestWatchList_EndOfTheReflectorIsNotReported(t *testing.T) {
 		}}
 		observer := &observer{}
 		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets, Observer: observer})
-		ctx := &orderedContext{Context: t.Context(), done: make(chan struct{})}
+		ctx := &inOrder{Context: t.Context(), ended: make(chan struct{})}
 		<-startWatchList(ctx, s)
 		if _, err := gateOf(s).WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: "1"}); err != nil {
 			t.Fatal(err)

@@ -272,7 +272,7 @@ var ofSource = []table{
 		{"a deletion during the initial events has no effect", "initialEvents.remove", replace("e.items[at] = nil", "_ = at")},
 		{"additions after other initial events are not noticed", "initialEvents.put", never("e.places != nil")},
 		{"a transform gets all objects of a watch-list at its end", "initialEvents.take", replace("e.converts || bad || nameless", "bad || nameless")},
-		{"objects of a watch-list that can't be decoded are cached", "initialEvents.take", replace("e.converts || bad || nameless", "e.converts || nameless")},
+		{"objects of a watch-list that can't be decoded are cached", "initialEvents.take", replace("e.converts || bad || nameless", "e.converts || nameless || bad && nameless")},
 		{"an object without a name has the number of another one", "initialEvents.take", replace("e.converts || bad || nameless", "e.converts || bad")},
 		{"the watch of the reflector is another request", "gate.WatchWithContext", replace("g.takeOver()", "(*stream)(nil), Type{}")},
 		{"a watch-list stays open after the end of the reflector", "gate.handOver", drop("s.close()")},
