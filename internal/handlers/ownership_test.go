@@ -160,7 +160,9 @@ func (r *rig) add(t *testing.T, group *Group, period time.Duration) {
 	r.registration, r.handler = registration, r.informer.handlers[len(r.informer.handlers)-1].(*handler)
 }
 
+// end ends the informer after its last call, as client-go does.
 func (r *rig) end() {
+	synctest.Wait()
 	close(r.informer.stop)
 	r.set.Wait()
 }

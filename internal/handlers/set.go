@@ -239,13 +239,10 @@ func (h *handler) run(stop <-chan struct{}) {
 	runs[0](stop)
 }
 
-// discard releases the objects that h keeps for later calls, of which there are none: it has ended.
+// discard releases the objects that h keeps for later calls, of which there are none: it has ended, and so have the calls of client-go.
 func (h *handler) discard() {
 	if h.coalescer != nil {
 		h.coalescer.discard()
-	}
-	if h.takeTurn(nil) {
-		defer h.releaseTurn()
 	}
 	if h.resync != nil {
 		h.resync.objects = map[cache.ObjectName]any{}
