@@ -3,6 +3,7 @@ package lister_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -346,7 +347,7 @@ func testPages(t *testing.T, r *lister.Reader) {
 		{lister.Query{SortBy: "spec.crew", Offset: 1, Limit: 2}, "c b", 4},
 		{lister.Query{SortBy: "spec.crew", Offset: 3, Limit: 2}, "d", 4},
 		{lister.Query{SortBy: "spec.crew", Offset: 4}, "", 4},
-		{lister.Query{SortBy: "spec.crew", Offset: 1 << 62, Limit: 1 << 62}, "", 4},
+		{lister.Query{SortBy: "spec.crew", Offset: math.MaxInt, Limit: math.MaxInt}, "", 4},
 		{lister.Query{Namespace: "ns"}, "a b", 2},
 		{lister.Query{Namespace: "ns", Where: "spec.crew>3"}, "b", 1},
 		{lister.Query{Selector: labels.SelectorFromSet(labels.Set{"app": "a"})}, "a", 1},

@@ -76,7 +76,7 @@ func block(i int) *unstructured.Unstructured {
 	allocations, attributes, sequences := make([]any, 64), []any{}, map[string]any{}
 	for k := range 30 {
 		allocations[2*k] = int64(k)
-		sequences[fmt.Sprint(2*k)] = int64(1_700_000_000_000_000_000 + 7919*i + k)
+		sequences[fmt.Sprint(2*k)] = int64(1_700_000_000_000_000_000) + int64(7919*i+k)
 		attributes = append(attributes, map[string]any{
 			"handle_id": fmt.Sprintf("k8s-pod-network.%064x", uint64(i+1)*uint64(k+1)*0x9e3779b97f4a7c15), //nolint:gosec // test data
 			"secondary": map[string]any{"namespace": fmt.Sprintf("team-%02d", (i+k)%40), "node": node, "pod": fmt.Sprintf("checkout-%x-%05x", i, k)},

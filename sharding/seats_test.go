@@ -125,7 +125,7 @@ func TestAssignSeats(t *testing.T) {
 		{[]int{0, 0, 0}, []int{1, 2, 3}},
 		{[]int{3, 0, 1}, []int{3, 2, 1}},
 		{[]int{2, 2, 2, 1}, []int{2, 3, 4, 1}},
-		{[]int{-1, 257, 1 << 40}, []int{1, 2, 3}},
+		{[]int{-1, 257, math.MaxInt}, []int{1, 2, 3}},
 	} {
 		said := slices.Clone(test.said)
 		if got := assignSeats(said); !slices.Equal(got, test.want) {

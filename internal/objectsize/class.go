@@ -1,6 +1,9 @@
 package objectsize
 
-import "slices"
+import (
+	"slices"
+	"unsafe"
+)
 
 // classes are the sizes of small allocations of the Go runtime (internal/runtime/gc/sizeclasses.go). Larger ones are
 // whole pages.
@@ -12,9 +15,10 @@ var classes = []int{
 }
 
 const (
+	word       = int(unsafe.Sizeof(uintptr(0)))
 	pageSize   = 8192
-	tiny       = 16  // smaller allocations without pointers share one of this size
-	headerFrom = 512 // larger allocations with pointers have a header
+	tiny       = 16              // smaller allocations without pointers share one of this size
+	headerFrom = 8 * word * word // larger allocations with pointers have a header
 	header     = 8
 	small      = 1024
 )
@@ -60,25 +64,26 @@ func withPointers(size int) int {
 }
 
 const (
-	mapHead   = 48 // the head of a map
-	groupOf   = 8  // slots in a group, beside 8 bytes of control
+	mapHead   = int64(16 + 4*word) // the head of a map
+	groupOf   = 8                  // slots in a group, beside 8 bytes of control
 	tableOf   = 1024
-	tableHead = 48
+	tableHead = 6 * word
 )
 
-// mapSize returns the size of a map of n entries of slot bytes each, if it was made for n entries.
-func mapSize(n, slot int) int {
+// mapSize returns the size of a map of n entries of slot bytes each, if it was made for n entries. Of a number that a server reports, that may be
+// more than an int of 32 bits.
+func mapSize(n, slot int) int64 {
 	switch {
 	case n == 0:
 		return mapHead
 	case n <= groupOf:
-		return mapHead + withPointers(groupOf+groupOf*slot)
+		return mapHead + int64(withPointers(groupOf+groupOf*slot))
 	}
-	slots := 2 * groupOf
-	for slots*7/8 < n {
+	slots := int64(2 * groupOf)
+	for slots*7/8 < int64(n) {
 		slots *= 2
 	}
 	tables := max(1, slots/tableOf)
-	groups := slots / tables / groupOf
-	return mapHead + withPointers(8*tables) + tables*(tableHead+withPointers(groups*(groupOf+groupOf*slot)))
+	groups := int(slots / tables / groupOf)
+	return mapHead + int64(withPointers(word*int(tables))) + tables*int64(tableHead+withPointers(groups*(groupOf+groupOf*slot)))
 }

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	slotOfText = 32 // two strings in a map
+	slotOfText = 4 * word // two strings in a map
 	timeSize   = int(unsafe.Sizeof(metav1.Time{}))
 )
 
@@ -60,7 +60,7 @@ func ofTexts(of map[string]string) int {
 	if of == nil {
 		return 0
 	}
-	size := mapSize(len(of), slotOfText)
+	size := int(mapSize(len(of), slotOfText))
 	for key, value := range of {
 		size += texts(key, value)
 	}

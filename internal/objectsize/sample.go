@@ -80,14 +80,14 @@ func (r Result) Len() int { return r.objects }
 
 // Maps returns the number of bytes of the maps and keys of an informer with that many objects, and slot bytes for each in
 // a map of its own.
-func Maps(objects, slot int) int {
+func Maps(objects, slot int) int64 {
 	if objects == 0 {
 		return 0
 	}
 	const (
 		stored  = slotOfAny // in the store, by key
-		indexed = 16        // in the index by namespace
+		indexed = 2 * word  // in the index by namespace
 		keys    = 2 * 48    // the store and its source make each key
 	)
-	return mapSize(objects, stored) + mapSize(objects, indexed) + mapSize(objects, 16+slot) + objects*keys
+	return mapSize(objects, stored) + mapSize(objects, indexed) + mapSize(objects, 2*word+slot) + int64(objects)*keys
 }

@@ -18,7 +18,7 @@ type Packed interface {
 }
 
 // packedHead is the memory of a packed object beside Size.
-const packedHead = 48
+const packedHead = 6 * word
 
 // Of returns the number of bytes of memory that object takes, about, if it has nothing in common with others. A part of
 // the object is visited. If object is [Packed], the result is exact.
@@ -35,9 +35,9 @@ type walker struct {
 }
 
 const (
-	slotOfAny  = 32 // a string and an interface in a map
-	boxOfText  = 16 // the head of a string in an interface
-	boxOfSlice = 24
+	slotOfAny  = 4 * word // a string and an interface in a map
+	boxOfText  = 2 * word // the head of a string in an interface
+	boxOfSlice = (3*word + 7) / 8 * 8
 	boxOfWord  = 8
 	nearRoot   = 3  // levels of an object on which it has fields, not elements
 	fields     = 16 // visited on these levels
@@ -119,7 +119,7 @@ func (w *walker) own(size int, times float64) int {
 }
 
 func (w *walker) members(object map[string]any, level int, times float64) int {
-	size := w.note(reflect.ValueOf(object).UnsafePointer(), mapSize(len(object), slotOfAny), times)
+	size := w.note(reflect.ValueOf(object).UnsafePointer(), int(mapSize(len(object), slotOfAny)), times)
 	n := w.visits(len(object), level)
 	if n == 0 || w.most <= 0 {
 		return size
@@ -139,7 +139,7 @@ func (w *walker) elements(array []any, level int, times float64) int {
 	if cap(array) == 0 {
 		return 0
 	}
-	const slot = 16
+	const slot = 2 * word // an interface
 	size := w.note(unsafe.Pointer(unsafe.SliceData(array)), boxOfSlice+withPointers(slot*cap(array)), times)
 	n := min(len(array), w.some) // elements resemble each other more than members do
 	if n == 0 || w.most <= 0 {
@@ -239,7 +239,7 @@ func (w *walker) mapped(v reflect.Value, level int, times float64) int {
 		return 0
 	}
 	key, element := v.Type().Key(), v.Type().Elem()
-	size := w.note(v.UnsafePointer(), mapSize(v.Len(), int(key.Size()+element.Size())), times)
+	size := w.note(v.UnsafePointer(), int(mapSize(v.Len(), int(key.Size()+element.Size()))), times)
 	n := w.visits(v.Len(), level)
 	if n == 0 || !refers(key) && !refers(element) {
 		return size

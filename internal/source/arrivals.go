@@ -42,7 +42,7 @@ type arriving struct {
 func (g *gate) arriving(t Type) *arriving { return &arriving{whole: !g.known.filledWith(t)} }
 
 const (
-	mostObjects = 1 << 40 // a server may report any number
+	mostObjects = 1 << 30 // a server may report any number
 	mostBytes   = 1 << 50 // the sum of many does not overflow
 )
 

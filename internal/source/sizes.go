@@ -3,6 +3,7 @@ package source
 import (
 	"math"
 	"sync"
+	"unsafe"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,7 +19,7 @@ const (
 	changesSampled = 64
 	changesBytes   = 512 << 10
 	// slotBytes is the size of an identity.
-	slotBytes = 48
+	slotBytes = int(unsafe.Sizeof(identity{}))
 )
 
 // sizes estimates the memory of the objects of a source. Each object is estimated when it is passed on, and some of them
@@ -123,7 +124,7 @@ func (s *sizes) ratio(objects int) float64 {
 // total returns the memory of a cache with that many objects, whose estimates have that sum.
 func (s *sizes) total(objects int, estimated int64) int64 {
 	const most = 1 << 60
-	return int64(min(max(float64(estimated)*s.ratio(objects), 0), most)) + int64(objectsize.Maps(objects, slotBytes))
+	return int64(min(max(float64(estimated)*s.ratio(objects), 0), most)) + objectsize.Maps(objects, slotBytes)
 }
 
 // commonBytes returns the memory of what packed objects have in common.
@@ -145,7 +146,7 @@ func estimate(object any) uint32 {
 		object = wrapped.content
 	}
 	size := objectsize.Of(object)
-	if size < 0 || size > math.MaxUint32 { // an object that contains itself
+	if size < 0 || int64(size) > math.MaxUint32 { // an object that contains itself
 		return math.MaxUint32
 	}
 	return uint32(size)

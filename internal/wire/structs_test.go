@@ -273,7 +273,7 @@ func TestStruct_SharesPointersToSmallIntegers(t *testing.T) {
 		}
 		return f
 	}
-	text := `{"allocations":[0, 5 ,127,128,-1,-0,null,5,9223372036854775807],"small":127,"map":{"a":127,"b":-128},"text":7}`
+	text := `{"allocations":[0, 5 ,127,128,-1,-0,null,5,2147483647],"small":127,"map":{"a":127,"b":-128},"text":7}`
 	var want fields
 	if err := utiljson.Unmarshal([]byte(text), &want); err != nil {
 		t.Fatal(err)

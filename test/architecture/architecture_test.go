@@ -1,10 +1,17 @@
 package architecture
 
 import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/importer"
 	"go/parser"
 	"go/token"
+	"go/types"
+	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -188,5 +195,56 @@ func TestWalks_AreShort(t *testing.T) {
 	check()
 	if walks == 0 {
 		t.Error("ARCHITECTURE.md has no walks")
+	}
+}
+
+// client-go runs on servers with 32 bits, such as those of k3s. A constant that an int of theirs can't hold does not compile there.
+func TestPackages_CompileWith32Bits(t *testing.T) {
+	t.Chdir(root)
+	// make test has compiled the packages with the race detector.
+	list := exec.CommandContext(t.Context(), "go", "list", "-race", "-export", "-deps", "-json=ImportPath,Export,Dir,GoFiles,DepOnly", "./...", "./controllerruntime/...", "./metrics/...")
+	list.Stderr = os.Stderr
+	output, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type compiled struct {
+		ImportPath, Export, Dir string
+		GoFiles                 []string
+		DepOnly                 bool
+	}
+	var own []compiled
+	exports := map[string]string{}
+	for decoder := json.NewDecoder(bytes.NewReader(output)); decoder.More(); {
+		var pkg compiled
+		if err := decoder.Decode(&pkg); err != nil {
+			t.Fatal(err)
+		}
+		exports[pkg.ImportPath] = pkg.Export
+		if !pkg.DepOnly {
+			own = append(own, pkg)
+		}
+	}
+	imports := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	for _, pkg := range own {
+		files := token.NewFileSet()
+		var parsed []*ast.File
+		for _, name := range pkg.GoFiles {
+			file, err := parser.ParseFile(files, filepath.Join(pkg.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parsed = append(parsed, file)
+		}
+		report := func(err error) {
+			if !strings.Contains(err.Error(), "math.MaxInt (") { // the imported packages are those of this machine
+				t.Error(err)
+			}
+		}
+		cfg := types.Config{Importer: imports, Sizes: types.SizesFor("gc", "386"), Error: report}
+		_, _ = cfg.Check(pkg.ImportPath, files, parsed, nil)
+	}
+	if len(own) < 20 {
+		t.Errorf("only %d packages", len(own))
 	}
 }
