@@ -23,13 +23,11 @@ var ofTypestate = []table{
 		{"a log does not report that no object is left out any more", "stateLog.completed", never("!leaves && before")},
 		{"a recovery is not logged", "stateLog.healed", drop(`l.lineLocked(0, "Recovered", "reason", ended.reason, "after", time.Since(ended.since))`)},
 		{"the log has a line for each change of a type that changes often", "stateLog.admitLocked", never("l.lines == linesEachMinute")},
-		{"the deletion of a type is logged as a wait", "stateLog.vanishedLocked", replace("e.written = append(e.written, reason)", "_ = e")},
 		{"a type that can't be watched is not served", "Snapshot.state", replace("reason == status.ReasonVerbNotSupported", "false")},
 		{"a failure of one namespace is logged as one of all", "State.LogError", replace(`namespaceOf(err, "")`, `""`)},
 		{"a failure of all namespaces is logged as one of the last", "State.LogError", drop(`namespace = ""`)},
 		{"a failure of requests for the names of a set is one of the objects", "State.LogError", drop("namespace = ofNames")},
 		{"the log has lines for each watch that ends at once", "episode.ends", replace("!e.short", "true")},
-		{"the evidence that a CRD was deleted is replaced", "State.HandleEvent", never("s.now.Evidence.Kind == discovery.CRDDeleted && event.Evidence.Kind != discovery.CRDDeleted")},
 		{"the failure of a namespace never ends", "stateLog.healedIn", always(
 			"fails[namespace] || all != nil && all.short || !e.ends(time.Now())")},
 		{"an object whose index function failed stays in the status after its deletion", "unindexed.compare", never("!has(at.key)")},
@@ -60,6 +58,8 @@ var ofTypestate = []table{
 		{"a list counts as a watch, too", "State.Succeeded", after("next.Traffic.Lists++", "next.Traffic.Watches++")},
 	}},
 	{"internal/typestate", "internal/typestate", []mutant{
+		{"the deletion of a type is logged as a wait", "stateLog.vanishedLocked", replace("e.written = append(e.written, reason)", "_ = e")},
+		{"the evidence that a CRD was deleted is replaced", "State.HandleEvent", never("s.now.Evidence.Kind == discovery.CRDDeleted && event.Evidence.Kind != discovery.CRDDeleted")},
 		{"a recovery before the line of its failure has no line", "State.LogError", drop("s.log.healed(s.fails)")},
 		{"discovery that can't tell what serves a type is not asked again", "Snapshot.settles", never("now.Before(decided) && (at.IsZero() || decided.Before(at))")},
 		{"discovery that can't tell what serves a type is asked again and again", "Snapshot.decide", replace("s.undecided.IsZero()", "true")},
