@@ -70,6 +70,35 @@ func TestNewForConfigAndClient_UsesTheClient(t *testing.T) {
 	}
 }
 
+// The informers of a factory, in each form, use the configuration as it was when the factory was created.
+func TestNewForConfigAndClient_LaterChangesOfTheConfigHaveNoEffect(t *testing.T) {
+	s, other := stubserver.New(t), stubserver.New(t)
+	s.Prepare(stubserver.ServeWidgets)
+	other.Prepare(stubserver.ServeWidgets)
+	cfg := s.RESTConfig()
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := dynamicinformer.NewForConfigAndClient(cfg, httpClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Host = other.URL
+	f.Start(t.Context())
+	acquire(t, f, widgets)
+	acquire(t, f, widgets, dynamicinformer.WithMetadataOnly())
+	acquire(t, f, widgets, dynamicinformer.WithGoType(&typedWidget{}))
+	acquire(t, f, widgets, dynamicinformer.WithPackedCache(), dynamicinformer.WithSeparateInformer())
+	if err := f.WaitForSync(t.Context()); err != nil {
+		t.Error(err)
+	}
+	shutdown(t, f)
+	for _, a := range other.Arrivals() {
+		t.Errorf("a request to the later host: %s?%s", a.Path, a.Query)
+	}
+}
+
 // A factory rejects each rest.Config that client-go rejects, with the same text.
 func TestNewForConfig_RejectsConfigsThatClientGoRejects(t *testing.T) {
 	for name, cfg := range map[string]*rest.Config{

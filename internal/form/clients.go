@@ -77,15 +77,14 @@ func (c Clients) WithMetadata(client metadata.Interface) Clients {
 	return c
 }
 
-// limited returns cfg with the rate limiter that client-go would create for it, so that several
-// clients can share it.
+// limited returns a copy of cfg, for clients that are created later, with the rate limiter that client-go would create for it, so that
+// several clients can share it.
 func limited(cfg *rest.Config) *rest.Config {
-	qps, burst := cmp.Or(cfg.QPS, rest.DefaultQPS), cmp.Or(cfg.Burst, rest.DefaultBurst)
-	if cfg.RateLimiter != nil || qps < 0 {
-		return cfg
-	}
 	cfg = rest.CopyConfig(cfg)
-	cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(qps, burst)
+	qps, burst := cmp.Or(cfg.QPS, rest.DefaultQPS), cmp.Or(cfg.Burst, rest.DefaultBurst)
+	if cfg.RateLimiter == nil && qps > 0 {
+		cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(qps, burst)
+	}
 	return cfg
 }
 

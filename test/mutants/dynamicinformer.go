@@ -169,6 +169,7 @@ var ofDynamicinformer = []table{
 		{"NotFound of a generic lister of typed objects has no resource", "Typed.Lister", replace("gvr.GroupResource()", "schema.GroupResource{}")},
 		{"a transform writes to shared objects", "choice.Resource", never("c.transformed.Load()")},
 		{"the tables of the client options have no effect", "NewClients", replace("slices.Concat(opts, further)", "slices.Concat(opts, []dynamicclient.Option{dynamicclient.WithTables(dynamicclient.NewTables())}, further)")},
+		{"later changes of a configuration affect a factory", "limited", drop("cfg = rest.CopyConfig(cfg)")},
 		{"a factory has two rate limits", "NewClients", drop("cfg = limited(cfg)")},
 	}},
 	{"internal/gotype", "dynamicinformer", []mutant{
