@@ -27,6 +27,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gvrkit/gvrkit/internal/errtext"
+	"github.com/gvrkit/gvrkit/internal/redirect"
 )
 
 // metadataWatch lists and watches the metadata of all objects of one resource, with client-go's metadata
@@ -151,6 +152,9 @@ func (t watchTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 			end(err)
 		}
 		return nil, err
+	}
+	if redirect.Is(res) {
+		return res, nil
 	}
 	if res.StatusCode < http.StatusBadRequest {
 		if err := checkMetadata(res, req.URL.Query().Get("watch") != ""); err != nil {

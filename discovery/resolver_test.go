@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -119,6 +120,33 @@ func TestNewForConfig_RedirectsTakeNoCredentials(t *testing.T) {
 	}
 	if paths := other.paths(); len(paths) > 0 {
 		t.Errorf("requests have followed the redirect: %q", paths)
+	}
+}
+
+// A redirect on the same server is followed by each request, as in client-go.
+func TestNewForConfig_RedirectsOnTheSameServerAreFollowed(t *testing.T) {
+	s := newServer(t, aggregated, coreGroup)
+	s.collections(t, newCollection(), newCollection())
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/moved/") {
+			http.Redirect(w, r, "/moved"+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+			return
+		}
+		http.StripPrefix("/moved", s).ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	r, err := discovery.NewForConfig(&rest.Config{Host: front.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runFor(t, r)
+	eventually(t, "all sources are settled", func() bool {
+		now := r.Status()
+		return now.Documents.State == discovery.SourceCurrent && (now.CRDs.State == discovery.SourceCurrent || now.CRDs.Err != nil) &&
+			(now.APIServices.State == discovery.SourceCurrent || now.APIServices.Err != nil)
+	})
+	if now := r.Status(); now.CRDs.Err != nil || now.APIServices.Err != nil {
+		t.Errorf("CRDs: %v, APIServices: %v", now.CRDs.Err, now.APIServices.Err)
 	}
 }
 

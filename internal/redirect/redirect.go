@@ -41,7 +41,7 @@ func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 // RoundTrip implements http.RoundTripper. The error names only the host: the rest of the address comes from the server.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := t.next.RoundTrip(req)
-	if err != nil || !redirects(res.StatusCode) {
+	if err != nil || !Is(res) {
 		return res, err
 	}
 	to, err := req.URL.Parse(res.Header.Get("Location"))
@@ -55,11 +55,11 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("the server redirects the request to %s://%.100s, which would get the credentials (%d)", to.Scheme, to.Host, res.StatusCode)
 }
 
-// redirects reports whether an http.Client follows a response with this status.
-func redirects(status int) bool {
-	switch status {
+// Is reports whether res is a redirect, which an http.Client follows.
+func Is(res *http.Response) bool {
+	switch res.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return true
+		return res.Header.Get("Location") != ""
 	}
 	return false
 }
