@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	urlpath "path"
 	"strconv"
 	"strings"
 	"sync"
@@ -63,6 +64,7 @@ func newEndpoint(cfg *rest.Config, client *http.Client) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	base.Path, base.RawPath, base.RawQuery, base.Fragment = urlpath.Join("/", base.Path), "", "", "" // as client-go's clients
 	unlimited := *client
 	unlimited.Timeout = 0 // it would end watches; the contexts of requests have timeouts
 	return &endpoint{base: base, client: &unlimited, limiter: cfg.RateLimiter}, nil

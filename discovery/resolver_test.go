@@ -1,9 +1,12 @@
 package discovery_test
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -147,6 +150,47 @@ func TestNewForConfig_RedirectsOnTheSameServerAreFollowed(t *testing.T) {
 	})
 	if now := r.Status(); now.CRDs.Err != nil || now.APIServices.Err != nil {
 		t.Errorf("CRDs: %v, APIServices: %v", now.CRDs.Err, now.APIServices.Err)
+	}
+}
+
+// Requests have the addresses of those of client-go's discovery client.
+func TestNewForConfig_TakesTheHostAsClientGo(t *testing.T) {
+	var mu sync.Mutex
+	arrived := map[string]bool{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		arrived[strings.TrimSuffix(r.RequestURI, "?timeout=32s")] = true // client-go's default
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(s.Close)
+	seen := func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		uris := slices.Sorted(maps.Keys(arrived))
+		clear(arrived)
+		return uris
+	}
+	for _, below := range []string{"", "/", "/k8s/c-1", "/k8s/c-1/", "/k8s//c-1//", "/k8s/./x/../c-1", "/k8s%2Fc-1/", "/k 8s/%c3%a9", "?token=x", "/k8s?token=x#part", "#part"} {
+		cfg := &rest.Config{Host: s.URL + below}
+		client, err := clientdiscovery.NewDiscoveryClientForConfig(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"/api", "/apis"} {
+			client.RESTClient().Get().AbsPath(path).Do(t.Context())
+		}
+		want := seen()
+		r, err := discovery.NewForConfig(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.ResolveAll(t.Context(), discovery.Selector{}); err == nil {
+			t.Error("a server without documents has answered")
+		}
+		if diff := cmp.Diff(want, seen()); diff != "" {
+			t.Errorf("%q (-client-go +gvrkit):\n%s", below, diff)
+		}
 	}
 }
 
