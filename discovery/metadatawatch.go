@@ -156,6 +156,9 @@ func (t watchTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if redirect.Is(res) {
 		return res, nil
 	}
+	if res.Body == nil { // of a transport of the program: an http.Client accepts it
+		res.Body = http.NoBody
+	}
 	if res.StatusCode < http.StatusBadRequest {
 		if err := checkMetadata(res, req.URL.Query().Get("watch") != ""); err != nil {
 			return nil, err

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,6 +59,11 @@ func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.requests++
 	return c.RoundTripper.RoundTrip(r)
 }
+
+// roundTripper is a transport.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestNew_SendsNoRequestAndIgnoresNilOptions(t *testing.T) {
 	s := newServer(t, aggregated, everything()...)
@@ -191,6 +198,25 @@ func TestNewForConfig_TakesTheHostAsClientGo(t *testing.T) {
 		if diff := cmp.Diff(want, seen()); diff != "" {
 			t.Errorf("%q (-client-go +gvrkit):\n%s", below, diff)
 		}
+	}
+}
+
+// An http.Client accepts a response without a body, as transports of tests return it.
+func TestNewForConfig_AResponseMayHaveNoBody(t *testing.T) {
+	for _, code := range []int{http.StatusOK, http.StatusFound, http.StatusNotFound, http.StatusServiceUnavailable} {
+		synctest.Test(t, func(t *testing.T) {
+			r, err := discovery.NewForConfig(&rest.Config{Host: "http://server", Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: code, Header: http.Header{}, Request: req}, nil
+			})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			runFor(t, r)
+			sleep(time.Second)
+			if now := r.Status(); now.Documents.Err == nil || now.CRDs.Err == nil {
+				t.Errorf("%d: documents: %v, CRDs: %v", code, now.Documents.Err, now.CRDs.Err)
+			}
+		})
 	}
 }
 

@@ -48,7 +48,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err == nil && sameServer(req.URL, to) {
 		return res, nil
 	}
-	_ = res.Body.Close()
+	if res.Body != nil { // a transport of the program may return none
+		_ = res.Body.Close()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the server redirects the request to an invalid address (%d)", res.StatusCode)
 	}

@@ -68,6 +68,23 @@ func TestRefuse_OnlyTheSameServer(t *testing.T) {
 	}
 }
 
+// An http.Client accepts a response without a body, as transports of tests return it.
+func TestRefuse_AResponseMayHaveNoBody(t *testing.T) {
+	client := redirect.Refuse(&http.Client{Transport: withoutBody{&answers{status: http.StatusFound, location: "https://evil/"}}})
+	if _, err := get(t, client, "https://api/"); err == nil {
+		t.Error("the redirect is followed")
+	}
+}
+
+// withoutBody is a transport whose responses have no body.
+type withoutBody struct{ *answers }
+
+func (w withoutBody) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := w.answers.RoundTrip(r)
+	res.Body = nil
+	return res, err
+}
+
 func TestRefuse_KeepsOtherResponsesAndTheOwnersDecision(t *testing.T) {
 	next := &answers{status: http.StatusNotModified, location: "https://evil/"}
 	if status, err := get(t, redirect.Refuse(&http.Client{Transport: next}), "https://api/"); err != nil || status != http.StatusNotModified {

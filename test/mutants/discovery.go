@@ -23,6 +23,7 @@ var ofDiscovery = []table{
 		{"rewind: each watch of CRDs costs a list", "metadataWatch.compare", never("time.Until(w.until) < time.Second")},
 		{"suggestions for a kind have similar resources", "similar", never("best.distance == 0 && best.ref.Group == ref.Group && cand.distance > 0")},
 		{"a request has the query of the host", "newEndpoint", drop(`base.Path, base.RawPath, base.RawQuery, base.Fragment = urlpath.Join("/", base.Path), "", "", ""`)},
+		{"a response without a body is a panic", "watchTransport.RoundTrip", never("res.Body == nil")},
 		{"a redirect on the same server is no metadata", "watchTransport.RoundTrip", never("redirect.Is(res)")},
 		{"a resolver sends its token to where a server redirects it", "NewForConfigAndClient", replace("redirect.Refuse(client)", "client")},
 		{"a question may have a nil context", "Resolver.answer", never("ctx == nil")},
