@@ -85,6 +85,9 @@ func limited(cfg *rest.Config) *rest.Config {
 	if cfg.RateLimiter == nil && qps > 0 {
 		cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(qps, burst)
 	}
+	if cfg.RateLimiter != nil {
+		cfg.RateLimiter = source.Limiter(cfg.RateLimiter)
+	}
 	return cfg
 }
 

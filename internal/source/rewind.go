@@ -161,7 +161,7 @@ func (c *comparison) run(ctx context.Context, from *requests, version string) (s
 	}
 	quick := *from.unreported()
 	quick.timeout = checkWithin
-	has, err := quick.version(ctx)
+	has, err := quick.version(withoutLimit(ctx))
 	switch {
 	case err != nil && !c.refused(err): // a server that has just started may reject it
 		c.again()

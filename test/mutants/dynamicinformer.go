@@ -170,6 +170,7 @@ var ofDynamicinformer = []table{
 		{"a transform writes to shared objects", "choice.Resource", never("c.transformed.Load()")},
 		{"the tables of the client options have no effect", "NewClients", replace("slices.Concat(opts, further)", "slices.Concat(opts, []dynamicclient.Option{dynamicclient.WithTables(dynamicclient.NewTables())}, further)")},
 		{"later changes of a configuration affect a factory", "limited", drop("cfg = rest.CopyConfig(cfg)")},
+		{"comparisons of versions after an outage have a rate limit", "limited", never("cfg.RateLimiter != nil")},
 		{"a factory has two rate limits", "NewClients", drop("cfg = limited(cfg)")},
 	}},
 	{"internal/gotype", "dynamicinformer", []mutant{
