@@ -135,9 +135,9 @@ func (c *partial) List(ctx context.Context, gvr schema.GroupVersionResource, nam
 // Watch implements source.Client.
 func (c *partial) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.Watch = true
-	watch := request(c.next().rest, accepted("PartialObjectMetadata"), gvr, namespace, &opts)
+	var timeout time.Duration // not that of the HTTP client
 	if seconds := opts.TimeoutSeconds; seconds != nil {
-		watch.Timeout(time.Duration(*seconds) * time.Second)
+		timeout = time.Duration(*seconds) * time.Second
 	}
-	return watch.Watch(ctx)
+	return request(c.next().rest, accepted("PartialObjectMetadata"), gvr, namespace, &opts).Timeout(timeout).Watch(ctx)
 }

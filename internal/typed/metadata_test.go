@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -161,17 +162,31 @@ func TestMetadata_AResponseThatIsNoListIsAnError(t *testing.T) {
 // Events are those of client-go's client, except for an object of metadata that can't be decoded.
 func TestMetadata_WatchesAsClientGo(t *testing.T) {
 	s := stubserver.New(t)
-	s.Prepare(func(w http.ResponseWriter, _ *http.Request) {
+	reply := func(w http.ResponseWriter, _ *http.Request) {
 		stubserver.SetContentType(w, "application/json")
 		for _, object := range []string{partialA, stubserver.Bookmark, stubserver.Refusal(410, "Expired"), stubserver.SimilarWidget(1)} {
 			_, _ = w.Write([]byte(stubserver.Event("ADDED", object)))
 		}
-	})
-	theirs, ours := metadataClients(t, s)
+	}
 	seconds := int64(7)
+	for name, opts := range map[string]metav1.ListOptions{
+		"with a timeout": {TimeoutSeconds: &seconds, AllowWatchBookmarks: true}, "without": {AllowWatchBookmarks: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.Prepare(reply)
+			checkWatches(t, s, opts)
+		})
+	}
+}
+
+// checkWatches compares a watch of client-go's client with one of ours. The HTTP client has a timeout.
+func checkWatches(t *testing.T, s *stubserver.Server, opts metav1.ListOptions) {
+	t.Helper()
+	s.Client().Timeout = time.Minute
+	theirs, ours := metadataClients(t, s)
 	var events [2][]watch.Event
 	for i, client := range []source.Client{theirs, ours} {
-		w, err := client.Watch(t.Context(), widgets, "ns", metav1.ListOptions{TimeoutSeconds: &seconds, AllowWatchBookmarks: true})
+		w, err := client.Watch(t.Context(), widgets, "ns", opts)
 		if err != nil {
 			t.Fatal(err)
 		}

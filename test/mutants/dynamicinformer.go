@@ -259,7 +259,7 @@ var ofDynamicinformer = []table{
 		{"a response that is not a list is a list of metadata", "decoder.list", never(`response.Kind != "" && !isList`)},
 		{"a metadata client fails a list with a bad item", "partial.List", within("return nil, object.Err", always("protobuf"))},
 		{"a metadata client does not read lists of whole objects", "partial.List", never("runtime.IsNotRegisteredError(err)")},
-		{"a watch of metadata has no timeout at the server", "partial.Watch", drop("watch.Timeout(time.Duration(*seconds) * time.Second)")},
+		{"a watch of metadata has no timeout at the server", "partial.Watch", drop("timeout = time.Duration(*seconds) * time.Second")},
 		{"a metadata client requests whole objects", "accepted", returns(`"application/json"`)},
 		{"objects that a typed client creates have no kind", "client.New", drop("object.GetObjectKind().SetGroupVersionKind(gvk)")},
 	}},
