@@ -33,6 +33,7 @@
 //     controllers of the manager from starting.
 //   - No call of a handler begins after RemoveInformer has returned.
 //   - With EnableWatchBookmarks false, informers use lists instead of watch-lists, which need bookmarks.
+//   - All informers share the rate limit of the rest.Config, QPS and Burst. In controller-runtime, each informer has one of its own.
 //   - An object that can't be decoded, or whose transform fails, is left out, and the status names it. In controller-runtime, it keeps the
 //     informer from syncing. With [WithPackedCaches], Get and List return an error instead.
 //
