@@ -14,6 +14,7 @@ type builder struct {
 	members  []member // of the objects that are being built, the innermost last
 	elements []any    // of the arrays that are being built
 	texts    []string // names and values of maps that are being built
+	memory   int      // of the values that have been built, in bytes, about
 	scratch  []byte   // the current string without escapes, if it had any
 }
 
@@ -21,7 +22,7 @@ type builder struct {
 // keeps no objects alive.
 func (b *builder) reset() {
 	const keep = 4 << 10 // capacity
-	b.scanner, b.tables = scanner{}, nil
+	b.scanner, b.tables, b.memory = scanner{}, nil, 0
 	b.drop, b.below, b.into = nil, nil, nil
 	b.scan.Reset(nil)
 	b.members = emptied(b.members, keep)

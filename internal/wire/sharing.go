@@ -8,20 +8,48 @@ import (
 
 // Limits of the subtrees that a table keeps alive after the objects are gone.
 const (
-	maxSharedText  = 4 << 10 // JSON bytes of one subtree
-	maxSharedTotal = 8 << 20 // JSON bytes of all; their maps use up to eight times as much memory
+	maxSharedText  = 4 << 10  // JSON bytes of one subtree
+	maxSharedTotal = 80 << 20 // bytes of memory of all
 )
+
+// The memory of values, in bytes.
+const (
+	numberSize = 8
+	textSize   = 16 // without its content
+)
+
+// objectSize returns about the memory of an object with n members and of its subtree, without the members' keys and values.
+func objectSize(n int) int {
+	if n == 0 {
+		return 0
+	}
+	const head, member, slot = 112, 32, 40 // a slot has a member, a control byte, and a part of what an allocation rounds up
+	slots := 8
+	for n > slots || slots > 8 && n > slots/8*7 { // only a map with eight slots can be full
+		slots *= 2
+	}
+	return head + slots*slot + n*member
+}
+
+// arraySize returns the memory of an array with n elements and of its subtree, without the elements' values.
+func arraySize(n int) int {
+	if n == 0 {
+		return 0
+	}
+	const head, element = 88, 16
+	return head + n*element
+}
 
 // subtreeTable holds subtrees, so that equal subtrees of several objects become one map
 // or slice. Its lookups compare contents, not only hashes.
 type subtreeTable struct {
 	table[subtree]
-	held atomic.Int64 // JSON bytes of all subtrees in the table
+	held atomic.Int64 // memory of all subtrees in the table, in bytes
 }
 
 // subtree is an object or an array that is shared. It is never changed.
 type subtree struct {
-	size    int      // of its JSON, in bytes
+	size    int      // its memory, in bytes
 	members []member // of an object, in the order of its JSON; keys are unique
 	value   any      // map[string]any or []any
 }

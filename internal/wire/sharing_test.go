@@ -141,7 +141,7 @@ func TestTables_AreBounded(t *testing.T) {
 func TestSubtrees_TogetherAreBounded(t *testing.T) {
 	table := newSubtreeTable(1 << 13)
 	for hash := range uint64(1 << 13) {
-		table.offer(hash, &subtree{size: maxSharedText, value: []any{hash}})
+		table.offer(hash, &subtree{size: maxSharedTotal >> 11, value: []any{hash}})
 	}
 	if held := table.held.Load(); held > maxSharedTotal || held < maxSharedTotal/2 {
 		t.Errorf("%d bytes held, want at most %d and not much less", held, maxSharedTotal)

@@ -27,6 +27,7 @@ func (b *builder) numeric() (v value, ok bool) {
 	if !ok {
 		return v, false
 	}
+	b.memory += numberSize
 	if i, ok := n.integer(b.data); ok {
 		return value{i, mix(hashInt, uint64(i)<<1|1)}, true //nolint:gosec // a hash
 	}
@@ -43,6 +44,7 @@ func (b *builder) string() (v value, ok bool) {
 		return v, false
 	}
 	content := b.content(t)
+	b.memory += textSize + len(content)
 	v.hash = hashOf(b.tables.seed, content)
 	if len(content) > maxInterned {
 		v.any = string(content)
@@ -83,7 +85,7 @@ func (b *builder) content(t text) []byte {
 
 // object consumes the object at pos.
 func (b *builder) object(at place) (v value, ok bool) {
-	start, base := b.pos, len(b.members)
+	start, base, before := b.pos, len(b.members), b.memory
 	b.pos++
 	if !b.descend() {
 		return v, false
@@ -100,8 +102,12 @@ func (b *builder) object(at place) (v value, ok bool) {
 	}
 	b.ascend()
 	members := b.members[base:]
+	b.memory += objectSize(len(members))
+	if b.pos-start > maxSharedText {
+		v.hash = unseen
+	}
 	if bool(b.sharing) && at.shareable() {
-		v.any = b.shareObject(v.hash, members, b.pos-start)
+		v.any = b.shareObject(v.hash, members, b.memory-before)
 	} else {
 		v.any = newObject(members)
 	}
@@ -130,6 +136,7 @@ func (b *builder) member(at place, hash uint64) (_ uint64, ok bool) {
 		return 0, false
 	}
 	b.members = append(b.members, member{name, v.any})
+	b.memory += len(name)
 	return mix(mix(hash, nameHash), v.hash), true
 }
 
@@ -158,12 +165,12 @@ func newObject(members []member) map[string]any {
 	return object
 }
 
-// shareObject returns an object with members, whose JSON has size bytes.
+// shareObject returns an object with members, which takes size bytes of memory.
 func (b *builder) shareObject(hash uint64, members []member, size int) any {
 	if len(members) == 0 {
 		return b.tables.emptyObject
 	}
-	if hash == unseen || size > maxSharedText {
+	if hash == unseen {
 		return newObject(members)
 	}
 	subtrees := b.tables.subtrees
@@ -180,7 +187,7 @@ func (b *builder) shareObject(hash uint64, members []member, size int) any {
 
 // array consumes the array at pos.
 func (b *builder) array() (v value, ok bool) {
-	start, base := b.pos, len(b.elements)
+	start, base, before := b.pos, len(b.elements), b.memory
 	b.pos++
 	if !b.descend() {
 		return v, false
@@ -199,9 +206,13 @@ func (b *builder) array() (v value, ok bool) {
 	}
 	b.ascend()
 	elements := b.elements[base:]
+	b.memory += arraySize(len(elements))
+	if b.pos-start > maxSharedText {
+		hash = unseen
+	}
 	v = value{hash: hash}
 	if b.sharing {
-		v.any = b.shareArray(hash, elements, b.pos-start)
+		v.any = b.shareArray(hash, elements, b.memory-before)
 	} else {
 		v.any = newArray(elements)
 	}
@@ -216,12 +227,12 @@ func newArray(elements []any) []any {
 	return array
 }
 
-// shareArray returns an array with elements, whose JSON has size bytes.
+// shareArray returns an array with elements, which takes size bytes of memory.
 func (b *builder) shareArray(hash uint64, elements []any, size int) any {
 	if len(elements) == 0 {
 		return b.tables.emptyArray
 	}
-	if hash == unseen || size > maxSharedText {
+	if hash == unseen {
 		return newArray(elements)
 	}
 	subtrees := b.tables.subtrees

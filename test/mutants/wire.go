@@ -136,7 +136,9 @@ var ofWire = []table{
 		{"escaped strings share their bytes", "builder.content", replace("b.scratch[:0]", "b.scratch")},
 		{"a builder keeps the last document alive", "builder.object", drop("clear(members)")},
 		{"an object with a key twice is shared", "builder.shareObject", always("len(object) == len(members)")},
-		{"large subtrees are shared", "builder.shareObject", never("size > maxSharedText")},
+		{"large subtrees are shared", "builder.object", never("b.pos-start > maxSharedText")},
+		{"the maps of subtrees have no memory", "builder.object", drop("b.memory += objectSize(len(members))")},
+		{"maps do not grow", "objectSize", replace("slots*slot", "8*slot")},
 		{"buffers stay large", "window.makeRoom", replace("size/4", "0")},
 	}},
 	{"internal/wire", "dynamicclient", []mutant{
