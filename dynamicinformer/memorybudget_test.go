@@ -543,6 +543,27 @@ func TestMemoryBudget_TypesThatComeAndGo(t *testing.T) {
 	})
 }
 
+// Objects that do not exist have nothing in common.
+func TestMemoryBudget_ATypeThatIsNotServedTakesNothing(t *testing.T) {
+	inBudget(t, func(in budgetCluster) {
+		t, types, cluster := in.T, in.types, in.cluster
+		cluster.Withdraw(types[0].GVR)
+		f := newFactory(t, cluster, dynamicinformer.WithMemoryBudget(1<<20), dynamicinformer.WithPackedCache(), withDiscovery(t, cluster))
+		f.Start(t.Context())
+		l := acquire(t, f, types[0].GVR, dynamicinformer.WithAllowAbsent())
+		time.Sleep(time.Minute)
+		if i := l.Status(); i.State != status.StateNotServed || i.CacheBytes != 0 {
+			t.Errorf("it is %s with %d bytes", i.Summary(time.Now()), i.CacheBytes)
+		}
+		checkBudget(t, f)
+		cluster.Serve(types[0])
+		createLarge(t, cluster, types[0], "ns", 0, 5)
+		waitSynced(t, l)
+		checkBudget(t, f)
+		shutdown(t, f)
+	})
+}
+
 // Typed and metadata caches count in their forms.
 func TestMemoryBudget_Forms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -91,9 +91,9 @@ func (p *packing) Begin() bool { return !p.begun.Swap(true) }
 // Forget implements source.Packing.
 func (p *packing) Forget() { internalpacked.Forget(p.packer) }
 
-// Size implements source.Packing.
+// Size implements source.Packing. No object has been packed at first, as while the type is not served.
 func (p *packing) Size() int {
-	if !p.begun.Load() {
+	if p.packed.Load() == 0 {
 		return 0
 	}
 	return p.packer.Size()
