@@ -315,11 +315,15 @@ func (s *resumableWatch) isStored(key string, item listedItem) bool {
 	if c, is := item.object.(*carrier); is {
 		object = c.content
 	}
-	return reflect.DeepEqual(s.unpacked(stored), s.unpacked(object))
+	return reflect.DeepEqual(s.contentOf(stored), s.contentOf(object))
 }
 
-// unpacked returns obj in the form before it was packed.
-func (s *resumableWatch) unpacked(obj any) any {
+// contentOf returns what of obj is compared: obj in the form before it was packed, and metadata without its apiVersion and kind, which are empty in
+// lists, and not in events.
+func (s *resumableWatch) contentOf(obj any) any {
+	if partial, is := obj.(*metav1.PartialObjectMetadata); is {
+		return partial.ObjectMeta
+	}
 	if object, is := obj.(metav1.Object); is && s.cfg.Packing != nil {
 		return s.cfg.Packing.Unpack(object)
 	}

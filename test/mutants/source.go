@@ -137,7 +137,7 @@ var ofSource = []table{
 		{"rewind: later watches are late for ever", "comparison.shown", replace("c.doubtful, c.late, c.passed, c.pause = false, false, false, 0", "c.doubtful, c.late, c.pause = false, false, 0")},
 		{"rewind: a comparison lists all objects", "requests.version", replace("Limit: 1", "Limit: 0")},
 		{"rewind: objects with equal versions are not compared", "resumableWatch.give", replace("(!content.needsContent() || s.isStored(key, item))", "true")},
-		{"rewind: unchanged objects are updated", "resumableWatch.isStored", replace("reflect.DeepEqual(s.unpacked(stored), s.unpacked(object))", "s.unpacked(stored) == s.unpacked(object)")},
+		{"rewind: unchanged objects are updated", "resumableWatch.isStored", replace("reflect.DeepEqual(s.contentOf(stored), s.contentOf(object))", "s.contentOf(stored) == s.contentOf(object)")},
 		{"rewind: objects of a set with equal versions are not compared", "child.list", replace("suspicion: c.suspicion", "suspicion: unsuspected")},
 		{"rewind: a list below the version is not evidence", "resumableWatch.compareVersions", never("content.suspicion < rewound && before(has, had)")},
 		{"rewind: a list of a namespace below its version is not evidence", "child.list", never("c.suspicion < rewound && before(version, c.version)")},
