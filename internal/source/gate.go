@@ -475,7 +475,7 @@ func (g *gate) watch(ctx context.Context, t Type, n news, opts metav1.ListOption
 func (g *gate) requests(t Type) *requests {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.stage == nil || !g.stage.of.sameObjects(t) || g.stage.of.Kind != t.Kind || g.stage.of.UID != t.UID {
+	if g.stage == nil || g.stage.of != t {
 		namespace, unscoped := g.cfg.Namespace, false
 		if !t.Namespaced {
 			namespace, unscoped = metav1.NamespaceAll, true

@@ -122,6 +122,32 @@ func TestPoll_TriesAWatchAgain(t *testing.T) {
 	})
 }
 
+// Discovery finds that the type can't be watched any more, and then that it can be. A namespace has no failure of a watch that lists have replaced.
+func TestPoll_ATypeMayBecomeUnwatchable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTestInformer(t, func(cfg *source.Config) { cfg.Polling, cfg.Namespaces = time.Minute, source.NewNamespaces("ns") }, "a")
+		w.cluster.Intercept(func(context.Context, fakecluster.Request) error { return errors.New("broken") })
+		w.cluster.CloseWatches(widgets)
+		time.Sleep(time.Second)
+		if failure := w.source.Namespaces()[0].Failure; failure.Verb != "watch" {
+			t.Errorf("the failure is %+v", failure)
+		}
+		set(w.available, source.Missing)
+		synctest.Wait()
+		w.cluster.Intercept(nil)
+		for _, unwatchable := range []bool{true, false} {
+			now, _ := w.available.Current()
+			now.Serving, now.Unwatchable = source.Served, unwatchable
+			w.available.Set(now)
+			time.Sleep(2 * time.Minute)
+			failure, polling, watched := w.source.Namespaces()[0].Failure.Err, w.source.State().Polling > 0, w.cluster.OpenWatches(widgets) > 0
+			if failure != nil || polling != unwatchable || watched == unwatchable {
+				t.Errorf("unwatchable %t: polling %t, watched %t, failure %v", unwatchable, polling, watched, failure)
+			}
+		}
+	})
+}
+
 // A failed list is repeated sooner than after a period, but not sooner than the server wants.
 func TestPoll_RetriesFailedLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -288,7 +288,7 @@ func (s *Source) stateLocked(k *known) State {
 			View: k.seen.Slots, Slots: k.slotsLocked(), Generation: k.viewed, Moved: s.gate.moved.Load(), ByClient: s.gate.strays.Load(), Group: s.gate.cfg.Group,
 		}
 	}
-	if s.gate.polls(k.of) {
+	if t, _ := s.gate.available.Current(); s.gate.polls(t) {
 		state.Polling = s.gate.cfg.Polling
 	}
 	return state
