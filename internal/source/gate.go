@@ -128,6 +128,7 @@ func (f *firstList) fellBack(err error) {
 	var p pace
 	if p.failed(time.Now(), err); p.requested && !apierrors.IsTimeout(err) {
 		f.pace = p
+		f.due.Store(&p.until)
 	}
 }
 

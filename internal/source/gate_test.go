@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
@@ -322,31 +323,42 @@ func TestGate_RetriesAListUntilItSucceeds(t *testing.T) {
 }
 
 func TestGate_ObeysRetryAfter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := &script{}
-		client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
-			if len(client.requests()) == 1 {
-				return nil, apierrors.NewTooManyRequests("slowly, please", 30)
-			}
-			return &unstructured.UnstructuredList{}, nil
-		}
-		s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
-		listed := startList(t.Context(), s)
-		time.Sleep(10 * time.Second)
-		s.Retry() // does not end a pause of Retry-After
-		time.Sleep(20*time.Second - time.Nanosecond)
-		synctest.Wait()
-		if got := len(client.requests()); got != 1 {
-			t.Errorf("requests within 30 s = %d, want 1", got)
-		}
-		time.Sleep(3*time.Second + 2*time.Nanosecond)
-		synctest.Wait()
-		select {
-		case <-listed:
-		default:
-			t.Error("no list after 33 s")
-		}
-	})
+	for name, start := range map[string]func(context.Context, *source.Source) <-chan answer{"list": startList, "watch-list": startWatchList} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := &script{}
+				throttled := func() error {
+					if len(client.requests()) == 1 {
+						return apierrors.NewTooManyRequests("slowly, please", 30)
+					}
+					return nil
+				}
+				client.list = func(context.Context) (*unstructured.UnstructuredList, error) {
+					return &unstructured.UnstructuredList{}, throttled()
+				}
+				client.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, throttled() }
+				s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
+				listed := start(t.Context(), s)
+				time.Sleep(10 * time.Second)
+				if due := time.Until(s.State().Due); due < 20*time.Second || due > 23*time.Second {
+					t.Errorf("after 10 s, the next attempt is due in %v", due)
+				}
+				s.Retry() // does not end a pause of Retry-After
+				time.Sleep(20*time.Second - time.Nanosecond)
+				synctest.Wait()
+				if got := len(client.requests()); got != 1 {
+					t.Errorf("requests within 30 s = %d, want 1", got)
+				}
+				time.Sleep(3*time.Second + 2*time.Nanosecond)
+				synctest.Wait()
+				select {
+				case <-listed:
+				default:
+					t.Error("no list after 33 s")
+				}
+			})
+		})
+	}
 }
 
 func TestGate_RetryEndsAPause(t *testing.T) {
