@@ -362,7 +362,7 @@ func (l *user) all() []*calls {
 }
 
 func (v *lifecycle) addHandler(l *user) {
-	c := &calls{eventChecker: eventChecker{t: v.t, is: map[string]string{}}, in: v, of: l, recovers: l.recovers}
+	c := &calls{eventChecker: eventChecker{t: v.t, is: map[string]string{}, resyncs: true}, in: v, of: l, recovers: l.recovers}
 	l.mu.Lock()
 	if l.released.Load() {
 		l.mu.Unlock()

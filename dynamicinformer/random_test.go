@@ -29,6 +29,7 @@ type eventChecker struct {
 	mu       sync.Mutex
 	is       map[string]string // key to UID
 	problems []string
+	resyncs  bool // updates may be without a change
 }
 
 func (j *eventChecker) of(obj any) (string, string) {
@@ -60,6 +61,9 @@ func (j *eventChecker) OnUpdate(old, obj any) {
 	_, before := j.of(old)
 	if was, there := j.is[k]; !there || was != uid || before != uid {
 		j.problems = append(j.problems, fmt.Sprintf("update %s %s -> %s, was %q", k, before, uid, was))
+	}
+	if version := obj.(metav1.Object).GetResourceVersion(); !j.resyncs && version == old.(metav1.Object).GetResourceVersion() {
+		j.problems = append(j.problems, fmt.Sprintf("update %s without a change of %s", k, version))
 	}
 }
 
@@ -129,12 +133,16 @@ func randomFaults(t *testing.T, seed uint64) {
 	}
 	f := newFactory(t, cluster, opts...)
 	f.Start(t.Context())
-	l := acquire(t, f, widgets)
+	lease := [][]dynamicinformer.LeaseOption{
+		nil, {dynamicinformer.WithNamespaces("ns", "other")}, {dynamicinformer.WithShard(static(t, 0, 1))},
+	}[r.IntN(3)]
+	lease = append(lease, dynamicinformer.WithPolling(5*time.Minute))
+	l := acquire(t, f, widgets, lease...)
 	j := &eventChecker{t: t, is: map[string]string{}}
 	if _, err := l.AddEventHandler(j); err != nil {
 		t.Fatal(err)
 	}
-	slow := acquire(t, f, widgets, dynamicinformer.WithCoalescing(0))
+	slow := acquire(t, f, widgets, append(lease, dynamicinformer.WithCoalescing(0))...)
 	late := &slowChecker{eventChecker{t: t, is: map[string]string{}}, time.Duration(r.IntN(5000)) * time.Millisecond}
 	if _, err := slow.AddEventHandler(late); err != nil {
 		t.Fatal(err)
@@ -144,7 +152,7 @@ func randomFaults(t *testing.T, seed uint64) {
 		apierrors.NewTooManyRequests("x", 3), apierrors.NewResourceExpired("x"), apierrors.NewInternalError(errBad), apierrors.NewTimeoutError("x", 1),
 		apierrors.NewServiceUnavailable("x"), apierrors.NewGenericServerResponse(405, "watch", schema.GroupResource{}, "", "x", 0, true),
 	}
-	served, n := true, 0
+	served, n, of := true, 0, widgetType
 	ns := cluster.Resource(widgets).Namespace("ns")
 	for range 60 {
 		name := fmt.Sprintf("w%d", r.IntN(6))
@@ -185,7 +193,8 @@ func randomFaults(t *testing.T, seed uint64) {
 			cluster.Withdraw(widgets)
 			served = false
 		case 11:
-			cluster.Serve(widgetType)
+			of = []fakecluster.Type{widgetType, listable()}[r.IntN(2)]
+			cluster.Serve(of)
 			served = true
 		case 12:
 			l.Retry()
@@ -197,7 +206,7 @@ func randomFaults(t *testing.T, seed uint64) {
 	}
 	cluster.Intercept(nil)
 	if !served {
-		cluster.Serve(widgetType)
+		cluster.Serve(of)
 	}
 	for _, name := range []string{"w0", "w1", "w2"} {
 		if o, err := ns.Get(t.Context(), name, metav1.GetOptions{}); err == nil {
@@ -242,6 +251,14 @@ func randomFaults(t *testing.T, seed uint64) {
 		j.mu.Unlock()
 	}
 	s := l.Status()
+	for _, namespace := range s.Namespaces {
+		if !namespace.Listed || namespace.Reason != "" {
+			t.Errorf("%+v", namespace)
+		}
+	}
+	if of.Verbs != nil && s.PollPeriod == 0 {
+		t.Errorf("poll period %v of a type with %q", s.PollPeriod, of.Verbs)
+	}
 	if s.State != status.StateSynced || s.FailedObjects != 0 || s.Objects != len(got) || s.Since.IsZero() && false || s.Backlog() != 0 {
 		t.Errorf("%+v", s)
 	}
