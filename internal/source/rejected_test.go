@@ -45,50 +45,58 @@ func runTransformed(t *testing.T, transform func(any) (any, error), names ...str
 	return w
 }
 
-// An event without a name may concern any object: a list follows its watch, and no other one.
+// An event without a name may concern any object: a list follows its watch, and no other one. The object is left out until then.
 func TestRejected_AListFollowsAnEventWithoutAName(t *testing.T) {
-	for name, nameless := range map[string]bool{"": false, "nameless": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var server *watch.FakeWatcher // of the last watch
-				client := &script{watch: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
-					server = newServerWatch()
-					return server, nil
-				}, list: func(context.Context) (*unstructured.UnstructuredList, error) {
-					list := &unstructured.UnstructuredList{}
-					list.SetResourceVersion("1")
-					return list, nil
-				}}
-				s := source.New(source.Config{Client: source.Unstructured(client), GVR: widgets})
-				if a := <-startList(t.Context(), s); a.err != nil {
-					t.Fatal(a.err)
-				}
-				w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "1"})
-				object := newObject("a")
-				if nameless {
-					object.SetName("")
-				}
-				server.Modify(object)
-				var verbs []string
-				for range 2 {
+	for scope, modify := range scopes {
+		for name, nameless := range map[string]bool{"": false, "nameless": true} {
+			t.Run(scope+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var server *watch.FakeWatcher // of the last watch
+					client := &script{watch: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+						server = newServerWatch()
+						return server, nil
+					}, list: func(context.Context) (*unstructured.UnstructuredList, error) {
+						list := &unstructured.UnstructuredList{}
+						list.SetResourceVersion("1")
+						return list, nil
+					}}
+					cfg := source.Config{Client: source.Unstructured(client), GVR: widgets}
+					modify(&cfg)
+					s := source.New(cfg)
+					if a := <-startList(t.Context(), s); a.err != nil {
+						t.Fatal(a.err)
+					}
+					w := openWatch(t, gateOf(s), metav1.ListOptions{ResourceVersion: "1"})
+					object := newObject("a")
+					if nameless {
+						object.SetName("")
+						object.SetNamespace("")
+					}
+					server.Modify(object)
+					for range 2 {
+						time.Sleep(time.Minute)
+						take(w)
+						server.Stop()
+					}
 					time.Sleep(time.Minute)
 					take(w)
-					server.Stop()
-				}
-				time.Sleep(time.Minute)
-				take(w)
-				for _, request := range client.requests() {
-					verbs = append(verbs, request.Verb)
-				}
-				want := []string{"list", "watch", "watch", "watch"}
-				if nameless {
-					want = []string{"list", "watch", "list", "watch", "watch"}
-				}
-				if diff := cmp.Diff(want, verbs); diff != "" {
-					t.Errorf("requests (-want +got):\n%s", diff)
-				}
+					var verbs []string
+					for _, request := range client.requests() {
+						verbs = append(verbs, request.Verb)
+					}
+					want := []string{"list", "watch", "watch", "watch"}
+					if nameless {
+						want = []string{"list", "watch", "list", "watch", "watch"}
+					}
+					if diff := cmp.Diff(want, verbs); diff != "" {
+						t.Errorf("requests (-want +got):\n%s", diff)
+					}
+					if rejected := s.State().Rejected; rejected.Count != 0 {
+						t.Errorf("after the list, %+v", rejected)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 

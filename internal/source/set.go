@@ -419,6 +419,7 @@ type child struct {
 	requests  *requests
 	version   string // a watch starts there
 	childState
+	nameless  bool        // as that of resumableWatch
 	saved     *childState // the state for the next watch of the set; known owns it
 	responded func()      // records the response to the first watch
 	splice    *splice     // follows the view of the shard; nil: there is none
@@ -573,7 +574,7 @@ func (c *child) list(ctx context.Context) (err error) {
 		c.requests.failed(ctx, VerbList, err)
 		return err
 	}
-	c.version, c.listed, c.suspicion = version, true, unsuspected
+	c.version, c.listed, c.suspicion, c.nameless = version, true, unsuspected, false
 	c.comparison.shown()
 	c.requests.observer.Succeeded(VerbList)
 	c.requests.observer.Completed()
@@ -649,7 +650,7 @@ func (c *child) read(ctx context.Context, stream *stream, take deliver) bool {
 }
 
 // endVersionless records that the namespace must be listed if no watch can continue.
-func (c *child) endVersionless() { c.listed = c.listed && !versionless(c.version) }
+func (c *child) endVersionless() { c.listed = c.listed && !versionless(c.version) && !c.nameless }
 
 // pass passes on one event of a watch.
 func (c *child) pass(event watch.Event) bool {
@@ -663,8 +664,12 @@ func (c *child) pass(event watch.Event) bool {
 		return false
 	}
 	version := obj.GetResourceVersion() // the object belongs to the reflector next
-	if event.Type == watch.Bookmark {
+	switch {
+	case event.Type == watch.Bookmark:
 		event.Object = &part{namespace: c.namespace, version: version}
+	case isNameless(obj):
+		c.nameless = true
+		obj.SetNamespace(c.namespace) // it may have none, and is left out until the list
 	}
 	if !c.send(event) {
 		return false
