@@ -11,11 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gvrkit/gvrkit/internal/fakecluster"
 	"github.com/gvrkit/gvrkit/internal/source"
 	"github.com/gvrkit/gvrkit/internal/undecodable"
+	"github.com/gvrkit/gvrkit/packed"
 )
 
 // failBad is a transform that fails for objects whose names begin with b, and for blue ones.
@@ -48,7 +50,7 @@ func runTransformed(t *testing.T, transform func(any) (any, error), names ...str
 // An event without a name may concern any object: a list follows its watch, and no other one. The object is left out until then.
 func TestRejected_AListFollowsAnEventWithoutAName(t *testing.T) {
 	for scope, modify := range scopes {
-		for name, nameless := range map[string]bool{"": false, "nameless": true} {
+		for name, nameless := range map[string]bool{"": false, "nameless": true, "nameless, packed": true} {
 			t.Run(scope+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var server *watch.FakeWatcher // of the last watch
@@ -72,7 +74,14 @@ func TestRejected_AListFollowsAnEventWithoutAName(t *testing.T) {
 						object.SetName("")
 						object.SetNamespace("")
 					}
-					server.Modify(object)
+					var sent runtime.Object = object
+					if name == "nameless, packed" { // it can't be written to
+						var err error
+						if sent, err = packed.NewPacker().Pack(object); err != nil {
+							t.Fatal(err)
+						}
+					}
+					server.Modify(sent)
 					for range 2 {
 						time.Sleep(time.Minute)
 						take(w)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/gvrkit/gvrkit/internal/undecodable"
 	"github.com/gvrkit/gvrkit/sharding"
 )
 
@@ -669,7 +670,11 @@ func (c *child) pass(event watch.Event) bool {
 		event.Object = &part{namespace: c.namespace, version: version}
 	case isNameless(obj):
 		c.nameless = true
-		obj.SetNamespace(c.namespace) // it may have none, and is left out until the list
+		if obj.GetNamespace() == "" && !c.requests.gate.cfg.Strict { // it is left out until the list of the namespace
+			event.Object = &undecodable.Object{PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				Namespace: c.namespace, UID: obj.GetUID(), ResourceVersion: version,
+			}}, Err: errNameless}
+		}
 	}
 	if !c.send(event) {
 		return false
