@@ -331,7 +331,7 @@ func (w *changingTypes) run(r *rand.Rand, goroutines int) {
 				for range 20 {
 					w.step(own)
 					if own.IntN(3) == 0 {
-						time.Sleep(time.Duration(own.IntN(int(30 * time.Second))))
+						time.Sleep(time.Duration(own.Int64N(int64(30 * time.Second))))
 					}
 				}
 			})
