@@ -9,8 +9,10 @@ import (
 	"testing/synctest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -256,3 +258,40 @@ func fewer(seeds int) int {
 	}
 	return seeds
 }
+
+// ofMetadata is a client of metadata. As in Protocol Buffers of an API server, objects have a kind in events, and not in lists.
+type ofMetadata struct{ source.Client }
+
+func (c ofMetadata) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+	whole, err := c.Client.List(ctx, gvr, namespace, opts)
+	if err != nil {
+		return nil, err
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.ResourceVersion = whole.(*unstructured.UnstructuredList).GetResourceVersion()
+	return list, meta.EachListItem(whole, func(item runtime.Object) error {
+		list.Items = append(list.Items, *meta.AsPartialObjectMetadata(item.(metav1.Object)))
+		return nil
+	})
+}
+
+func (c ofMetadata) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
+	in, err := c.Client.Watch(ctx, gvr, namespace, opts)
+	if err != nil {
+		return nil, err
+	}
+	return watch.Filter(in, func(event watch.Event) (watch.Event, bool) {
+		if whole, is := event.Object.(*unstructured.Unstructured); is {
+			object := meta.AsPartialObjectMetadata(whole)
+			object.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
+			event.Object = object
+		}
+		return event, true
+	}), nil
+}
+
+func (c ofMetadata) New(schema.GroupVersionKind) source.Object {
+	return &metav1.PartialObjectMetadata{}
+}
+
+func (c ofMetadata) KeepsKind() bool { return false }
