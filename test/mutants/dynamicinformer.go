@@ -3,6 +3,7 @@ package main
 // ofDynamicinformer has mutants of the factory and its leases.
 var ofDynamicinformer = []table{
 	{"internal/redirect", "internal/redirect", []mutant{
+		{"a refused redirect without a body is a panic", "transport.RoundTrip", always("res.Body != nil")},
 		{"a redirect to another server is followed", "transport.RoundTrip", always("sameServer(req.URL, to)")},
 		{"a redirect to plain HTTP is followed", "sameServer", always("from.Scheme == to.Scheme")},
 	}},

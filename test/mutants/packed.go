@@ -90,6 +90,7 @@ var ofPacked = []table{
 		{"what a program stores is not packed", "packedIndexer.packed", drop("return i.packing.Pack(object)")},
 	}},
 	{"internal/informer", "dynamicinformer", []mutant{
+		{"an empty packed cache takes memory", "packing.Size", never("p.packed.Load() == 0")},
 		{"readers get packed objects", "packing.unpacked", drop("return object.Unstructured()")},
 		{"index functions get packed objects", "Informer.guardIndex", replace("i.packing.index(function)", "function")},
 		{"unpacked objects are not observed", "newPacking", never("internalpacked.DetectsMutations()")},
