@@ -373,7 +373,7 @@ func (i *informer) settle(ctx context.Context) bool {
 // settled waits until the informer has synced, or may be absent and is, and returns nil. It returns the reason if the informer fails for one
 // that lasts, is removed, or ctx ends before.
 func (i *informer) settled(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	waiting, cancel := context.WithCancel(ctx)
 	var absent atomic.Bool
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -381,17 +381,17 @@ func (i *informer) settled(ctx context.Context) error {
 	watching.Go(func() {
 		defer cancel()
 		if i.cache.options.allowAbsent {
-			absent.Store(i.awaitListedOrAbsent(ctx))
+			absent.Store(i.awaitListedOrAbsent(waiting))
 			return
 		}
 		select {
 		case <-i.lease.Done():
-		case <-ctx.Done():
+		case <-waiting.Done():
 		}
 	})
-	err := i.lease.WaitForSync(ctx, dynamicinformer.WithFailFast())
+	err := i.lease.WaitForSync(waiting, dynamicinformer.WithFailFast())
 	failed, is := errors.AsType[*status.NotSyncedError](err)
-	wasAbsent := is && i.cache.options.allowAbsent && ctx.Err() == nil && hasNoType(failed.Reason) // it may be served by now
+	wasAbsent := is && i.cache.options.allowAbsent && ctx.Err() == nil && hasNoType(failed.Reason) // it may be served by now, or removed
 	if wasAbsent || absent.Load() || i.hasSynced() {
 		return nil
 	}
