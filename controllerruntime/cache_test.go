@@ -354,6 +354,32 @@ func TestCache_AbsentKindThatIsServedMeanwhileIsNoFailure(t *testing.T) {
 	})
 }
 
+// removedWhileWaiting is a lease on the informer of an absent kind that is removed before WaitForSync returns.
+type removedWhileWaiting struct{ lateWatch }
+
+func (l removedWhileWaiting) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+func (l removedWhileWaiting) WaitForSync(ctx context.Context, opts ...dynamicinformer.WaitOption) error {
+	<-ctx.Done()
+	return l.lateWatch.WaitForSync(ctx, opts...)
+}
+
+func TestCache_AbsentKindIsNoFailureIfItsInformerIsRemoved(t *testing.T) {
+	in(t, served{blockType}, cache.Options{}, []Option{WithAllowAbsent(), WithFailFast()}, func(w *world) {
+		w.informer(&Widget{})
+		for _, i := range w.cache.informers {
+			i.lease = removedWhileWaiting{lateWatch{i.lease}}
+		}
+		if diff := cmp.Diff([]string{}, w.names()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 // brieflyServed is a lease on the informer of an absent kind that is served for a moment after the first status of Watch.
 type brieflyServed struct{ lease }
 

@@ -371,7 +371,7 @@ func (i *informer) settle(ctx context.Context) bool {
 }
 
 // settled waits until the informer has synced, or may be absent and is, and returns nil. It returns the reason if the informer fails for one
-// that lasts, is removed, or ctx ends before.
+// that lasts, is removed, or ctx ends before. An informer that may be absent, and was when it was removed, is no failure.
 func (i *informer) settled(ctx context.Context) error {
 	waiting, cancel := context.WithCancel(ctx)
 	var absent atomic.Bool
@@ -391,7 +391,7 @@ func (i *informer) settled(ctx context.Context) error {
 	})
 	err := i.lease.WaitForSync(waiting, dynamicinformer.WithFailFast())
 	failed, is := errors.AsType[*status.NotSyncedError](err)
-	wasAbsent := is && i.cache.options.allowAbsent && ctx.Err() == nil && hasNoType(failed.Reason) // it may be served by now, or removed
+	wasAbsent := is && i.cache.options.allowAbsent && ctx.Err() == nil && hasNoType(failed.Reason) // it may be served by now, or the informer removed
 	if wasAbsent || absent.Load() || i.hasSynced() {
 		return nil
 	}

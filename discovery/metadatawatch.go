@@ -156,7 +156,7 @@ func (t watchTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if redirect.Is(res) {
 		return res, nil
 	}
-	if res.Body == nil { // of a transport of the program: an http.Client accepts it
+	if res.Body == nil { // a transport of the program may return none, and http.Client adds one only later
 		res.Body = http.NoBody
 	}
 	if res.StatusCode < http.StatusBadRequest {

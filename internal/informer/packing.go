@@ -91,7 +91,7 @@ func (p *packing) Begin() bool { return !p.begun.Swap(true) }
 // Forget implements source.Packing.
 func (p *packing) Forget() { internalpacked.Forget(p.packer) }
 
-// Size implements source.Packing. No object has been packed at first, as while the type is not served.
+// Size implements source.Packing. It is zero until an object has been packed.
 func (p *packing) Size() int {
 	if p.packed.Load() == 0 {
 		return 0

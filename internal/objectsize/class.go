@@ -70,8 +70,8 @@ const (
 	tableHead = 6 * word
 )
 
-// mapSize returns the size of a map of n entries of slot bytes each, if it was made for n entries. Of a number that a server reports, that may be
-// more than an int of 32 bits.
+// mapSize returns the size of a map of n entries of slot bytes each, if it was made for n entries. A server may report so many objects that the
+// size does not fit into an int of 32 bits.
 func mapSize(n, slot int) int64 {
 	switch {
 	case n == 0:

@@ -198,7 +198,7 @@ func TestWalks_AreShort(t *testing.T) {
 	}
 }
 
-// client-go runs on servers with 32 bits, such as those of k3s. A constant that an int of theirs can't hold does not compile there.
+// client-go compiles with 32 bits, and programs run on such machines. A constant that an int of 32 bits can't hold does not compile there.
 func TestPackages_CompileWith32Bits(t *testing.T) {
 	t.Chdir(root)
 	// make test has compiled the packages with the race detector.

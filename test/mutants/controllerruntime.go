@@ -11,6 +11,7 @@ var ofControllerRuntime = []table{
 		{"WaitForCacheSync does not wait", "informer.settle", replace("i.settled(ctx)", "error(nil)")},
 		{"a NotFound of a type that is served counts as absent", "isAbsent", always("now.State != status.StateStarting")},
 		{"an absent kind keeps WaitForCacheSync waiting", "informer.settled", replace("wasAbsent || absent.Load() || i.hasSynced()", "wasAbsent && false")},
+		{"an absent kind whose informer is removed meanwhile fails fast", "informer.settled", replace("ctx.Err() == nil", "waiting.Err() == nil")},
 		{"an absent kind that is served meanwhile fails fast", "informer.settled", replace("wasAbsent || absent.Load()", "wasAbsent && false || absent.Load()")},
 		{"the end of a lease that others share does not end waits", "informer.awaitStatus", replace("i.lease.Done()", "ctx.Done()")},
 		{"an absent kind is an error with WithAllowAbsent", "Cache.acquire", never("c.options.allowAbsent && meta.IsNoMatchError(err)")},
