@@ -65,7 +65,7 @@ func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersio
 
 // standalone returns an informer without a factory.
 func standalone(client source.Client, o options, gvr schema.GroupVersionResource, indexers cache.Indexers) informers.GenericInformer {
-	state := typestate.New(typestate.Config{GVR: gvr, Namespace: o.namespace, Changed: &broadcast.Broadcaster{}})
+	state := typestate.New(gvr, typestate.Config{Namespace: o.namespace, Changed: &broadcast.Broadcaster{}})
 	cfg := o.config(client, nil, gvr)
 	cfg.Observer = state
 	i := informer.New(informer.Config{

@@ -119,15 +119,15 @@ func (e *entry) endLocked() {
 
 // newEntry returns an entry that replaces old, which may be nil.
 func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
-	changed := &broadcast.Broadcaster{}
+	changed, verbs := &broadcast.Broadcaster{}, s.verbs()
 	s.indexers = s.allIndexers() // users with another index by namespace conflict
 	e := &entry{
 		key: k, number: f.made.Add(1), settings: s, changed: changed,
 		done: make(chan struct{}), adding: map[string]chan struct{}{},
 	}
-	e.state = typestate.New(typestate.Config{
-		GVR: k.gvr, Named: k.ref != "", Namespace: s.namespace, Changed: changed, Completed: e.awaitStore, Resolver: f.options.resolver,
-		Resolve: func(ctx context.Context) (discovery.Resource, error) { return f.resolveOrKeep(ctx, e, s.verbs()) },
+	e.state = typestate.New(k.gvr, typestate.Config{
+		Named: k.ref != "", Namespace: s.namespace, Changed: changed, Completed: e.awaitStore, Resolver: f.options.resolver,
+		Resolve: func(ctx context.Context) (discovery.Resource, error) { return f.resolveOrKeep(ctx, e, verbs) },
 	})
 	client, err := f.clients.For(k.form, f.options.packing(s.packed))
 	cfg := s.config(client.Client, f.clients.ForNamespaces(k.form, client.Client), k.gvr)

@@ -74,7 +74,7 @@ func (s *Snapshot) serve(res discovery.Resource, namespace string, rescoped time
 		s.Last = s.Evidence
 		s.ServedSince = s.At
 		s.List, s.Watch = Condition{}, Condition{} // they are of another type
-		s.resource = (&Snapshot{}).completed(res)
+		s.resource = (&record{}).completed(res)
 	} else {
 		if !s.everServed() || s.Serving != source.Served {
 			s.ServedSince = s.At

@@ -68,7 +68,7 @@ func TestState_Confirm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := New(Config{GVR: ships, Resolver: resolver, Changed: &broadcast.Broadcaster{}})
+			s := New(ships, Config{Resolver: resolver, Changed: &broadcast.Broadcaster{}})
 			yes(tc.known)(s)
 			now, _ := s.Availability().Current()
 			if got := s.Confirm(t.Context(), now); got != tc.confirmed {
@@ -94,7 +94,7 @@ func TestState_ConfirmEndsIfTheServerDoesNotRespond(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := New(Config{GVR: ships, Resolver: resolver, Changed: &broadcast.Broadcaster{}})
+		s := New(ships, Config{Resolver: resolver, Changed: &broadcast.Broadcaster{}})
 		yes(served("a"))(s)
 		now, _ := s.Availability().Current()
 		begun := time.Now()

@@ -36,7 +36,7 @@ func TestState_ConfirmOfAnInformerThatIsRunByHandDoesNotThrowListsAwayForEver(t 
 		t.Fatal(err)
 	}
 	asked := 0
-	s := New(Config{GVR: ships, Resolver: resolver, Changed: &broadcast.Broadcaster{}, Resolve: func(context.Context) (discovery.Resource, error) {
+	s := New(ships, Config{Resolver: resolver, Changed: &broadcast.Broadcaster{}, Resolve: func(context.Context) (discovery.Resource, error) {
 		asked++
 		return served("b"), nil
 	}})
@@ -66,7 +66,7 @@ func TestState_TwoConfirmsOfAnInformerThatIsRunByHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := New(Config{GVR: ships, Resolver: resolver, Changed: &broadcast.Broadcaster{}, Resolve: func(context.Context) (discovery.Resource, error) {
+		s := New(ships, Config{Resolver: resolver, Changed: &broadcast.Broadcaster{}, Resolve: func(context.Context) (discovery.Resource, error) {
 			time.Sleep(100 * time.Millisecond)
 			return served("b"), nil
 		}})

@@ -34,7 +34,8 @@ type stateLog struct {
 	mu      sync.Mutex
 	logger  klog.Logger // of the context that the informer was started with
 	begun   bool
-	failing map[string]*episode // by the namespaces of a set, and ofNames; those in which all requests fail, under the empty name
+	whole   *episode            // nil: discovery does not fail, nor requests outside of a set or in all its namespaces
+	failing map[string]*episode // of single namespaces of a set, by name, and ofNames
 	gone    bool                // a line has reported that the type is gone
 	listed  int                 // the generation of the last "Listed" line, plus one
 	objects bool                // a line has reported that objects are left out of the cache
@@ -79,16 +80,28 @@ func (e *episode) ends(now time.Time) bool {
 // episodeLocked records the reason of the failure err in namespace, and reports whether it has no line yet. Reasons that alternate have one line
 // each. The caller holds mu.
 func (l *stateLog) episodeLocked(namespace string, reason status.Reason, err error) (e *episode, isNew bool) {
-	e = l.failing[namespace]
+	e = l.whole
+	if namespace != "" {
+		e = l.failing[namespace]
+	}
 	if e == nil {
 		e = &episode{since: time.Now()}
-		if l.failing == nil {
-			l.failing = map[string]*episode{}
-		}
-		l.failing[namespace] = e
+		l.beginLocked(namespace, e)
 	}
 	e.reason, e.short, e.opened = reason, errors.Is(err, source.ErrShortWatches), time.Time{}
 	return e, !slices.Contains(e.written, reason)
+}
+
+// beginLocked records that e begins in namespace. The caller holds mu.
+func (l *stateLog) beginLocked(namespace string, e *episode) {
+	if namespace == "" {
+		l.whole = e
+		return
+	}
+	if l.failing == nil {
+		l.failing = map[string]*episode{}
+	}
+	l.failing[namespace] = e
 }
 
 // retried logs a failed list or watch that will be retried. If other namespaces of a set do not fail, namespace is the one that does; or it is
@@ -159,12 +172,11 @@ func (l *stateLog) healed(fails func() bool) {
 	defer l.write()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ended, gone := l.failing[""], l.gone
+	ended, gone := l.whole, l.gone
 	if ended == nil || fails() || ended.short && !gone && !ended.ends(time.Now()) {
 		return
 	}
-	delete(l.failing, "")
-	l.gone = false
+	l.whole, l.gone = nil, false
 	if gone {
 		l.lineLocked(0, "The resource is there again", "after", time.Since(ended.since))
 		return
@@ -177,17 +189,16 @@ func (l *stateLog) healedIn(report func() source.Report) {
 	defer l.write()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := l.failing[""]
-	if len(l.failing) == 0 || all != nil && len(l.failing) == 1 {
+	if len(l.failing) == 0 {
 		return
 	}
 	state := report()
-	fails := map[string]bool{"": true, ofNames: state.NamesErr != nil}
+	fails := map[string]bool{ofNames: state.NamesErr != nil}
 	for _, n := range state.Namespaces {
 		fails[n.Name] = n.Failure.Err != nil
 	}
 	for namespace, e := range l.failing {
-		if fails[namespace] || all != nil && all.short || !e.ends(time.Now()) {
+		if fails[namespace] || l.whole != nil && l.whole.short || !e.ends(time.Now()) {
 			continue
 		}
 		delete(l.failing, namespace)
@@ -315,12 +326,11 @@ func (s *State) Log(verbosity int, text string, keysAndValues ...any) {
 // LogError logs an error of a list or watch that will be retried. It is the default watch error
 // handler of an informer.
 func (s *State) LogError(ctx context.Context, err error) {
-	now, namespace := s.Snapshot(), namespaceOf(err, "")
-	_, _, failing := now.Failing()
+	namespace := namespaceOf(err, "")
 	switch _, ofTheNames := errors.AsType[*source.NamesError](err); {
 	case ofTheNames:
 		namespace = ofNames
-	case failing:
+	case s.fails():
 		namespace = ""
 	case namespace == "" && isExpired(err):
 		s.log.closed(ctx, err)

@@ -16,8 +16,18 @@ import (
 
 // Snapshot is the state of a type at one moment. It is a value and does not change.
 type Snapshot struct {
+	record
 	// At is the time of the snapshot.
 	At time.Time
+	// LeftOut are the objects that are not in the cache or in an index.
+	LeftOut LeftOut
+	// Source is the state of the source, and Listed whether the informer has synced once.
+	Source source.State
+	Listed bool
+}
+
+// record is the part of a snapshot that a State stores.
+type record struct {
 	// GVR is the requested resource, or the one that the requested name means.
 	GVR schema.GroupVersionResource
 	// Namespace is the namespace of requests; empty means all namespaces.
@@ -37,11 +47,6 @@ type Snapshot struct {
 	Begun, ServedSince, SyncedSince time.Time
 	// Discovery, List and Watch are the failures of discovery and of the two requests.
 	Discovery, List, Watch Condition
-	// LeftOut are the objects that are not in the cache or in an index.
-	LeftOut LeftOut
-	// Source is the state of the source, and Listed whether the informer has synced once.
-	Source source.State
-	Listed bool
 	// Traffic counts requests, bytes and events.
 	Traffic status.Traffic
 
@@ -139,6 +144,11 @@ func (s *Snapshot) Failing() (verb string, c Condition, failing bool) {
 		return "", Condition{}, false
 	}
 	return verb, c, true
+}
+
+// fails reports whether discovery or requests fail.
+func (s *record) fails() bool {
+	return s.Discovery.Err != nil || s.List.Err != nil || s.Watch.Err != nil
 }
 
 // NotSynced returns the failure or, if nothing fails, that the list is not complete. NotRunning is that of Status.
@@ -304,7 +314,7 @@ func (s *Snapshot) inconclusive() bool {
 }
 
 // sourceType returns the state of the type for the source.
-func (s *Snapshot) sourceType() source.Type {
+func (s *record) sourceType() source.Type {
 	t := source.Type{Serving: s.Serving, GVR: s.GVR, Namespaced: true, Generation: s.Generation}
 	if res := s.resource; res != nil {
 		t.GVR, t.Kind, t.Namespaced = res.GVR, res.GVK.Kind, res.Namespaced
@@ -317,7 +327,7 @@ func (s *Snapshot) sourceType() source.Type {
 }
 
 // Resource returns the type as it was last served. If it was never served, only its GVR is set.
-func (s *Snapshot) Resource() discovery.Resource {
+func (s *record) Resource() discovery.Resource {
 	if s.resource == nil {
 		return discovery.Resource{GVR: s.GVR}
 	}
@@ -325,7 +335,7 @@ func (s *Snapshot) Resource() discovery.Resource {
 }
 
 // uid returns the UID of the CRD that served the type last, or "" if it is not known.
-func (s *Snapshot) uid() types.UID {
+func (s *record) uid() types.UID {
 	if s.resource == nil {
 		return ""
 	}
@@ -333,15 +343,15 @@ func (s *Snapshot) uid() types.UID {
 }
 
 // servedElsewhere reports whether something else than a CRD served the type last.
-func (s *Snapshot) servedElsewhere() bool {
+func (s *record) servedElsewhere() bool {
 	return s.resource != nil && s.resource.Backing != discovery.BackingUnknown && s.resource.Backing != discovery.BackingCRD
 }
 
 // everServed reports whether the type has been served.
-func (s *Snapshot) everServed() bool { return !s.ServedSince.IsZero() }
+func (s *record) everServed() bool { return !s.ServedSince.IsZero() }
 
 // movedTo reports whether res is served by another kind of server or by another service, as far as both are known or an event says so.
-func (s *Snapshot) movedTo(res discovery.Resource) bool {
+func (s *record) movedTo(res discovery.Resource) bool {
 	old := s.resource
 	return old != nil && (s.relocated || old.Backing != res.Backing && old.Backing != discovery.BackingUnknown && res.Backing != discovery.BackingUnknown ||
 		old.Service != "" && res.Service != "" && old.Service != res.Service)
@@ -349,13 +359,13 @@ func (s *Snapshot) movedTo(res discovery.Resource) bool {
 
 // mayHaveMovedTo reports whether another server serves res, and it was not known what served the type before. If that was a CRD, the watches
 // of its objects go on: the API server does not end them. Lists tell, and the generation stays: the type may be the same.
-func (s *Snapshot) mayHaveMovedTo(res discovery.Resource) bool {
+func (s *record) mayHaveMovedTo(res discovery.Resource) bool {
 	old := s.resource
 	return old != nil && res.Backing == discovery.BackingAggregated && (old.Backing == discovery.BackingUnknown || old.Backing == discovery.BackingAggregated && old.Service == "" && res.Service != "")
 }
 
 // rescopedTo reports whether res has another scope than the type had.
-func (s *Snapshot) rescopedTo(res discovery.Resource) bool {
+func (s *record) rescopedTo(res discovery.Resource) bool {
 	old := s.resource
 	return old != nil && old.GVR.GroupResource() == res.GVR.GroupResource() && old.Namespaced != res.Namespaced
 }
@@ -376,7 +386,7 @@ const settleFor = 15 * time.Second
 
 // settles returns when to ask again what serves the type: after a move or a change of the scope, and once after discovery could not tell. If it is
 // zero, an event is awaited.
-func (s *Snapshot) settles(now time.Time) (at time.Time) {
+func (s *record) settles(now time.Time) (at time.Time) {
 	if !s.unsettled.IsZero() {
 		at = s.unsettled.Add(settleFor)
 	}
@@ -388,7 +398,7 @@ func (s *Snapshot) settles(now time.Time) (at time.Time) {
 
 // replacedBy reports whether res is another type with the same name: the old type was gone in
 // between, or res has another CRD, another server or another scope.
-func (s *Snapshot) replacedBy(res discovery.Resource) bool {
+func (s *record) replacedBy(res discovery.Resource) bool {
 	old := s.resource
 	switch {
 	case old == nil:
@@ -403,7 +413,7 @@ func (s *Snapshot) replacedBy(res discovery.Resource) bool {
 
 // completed returns res with the earlier values of fields that are not known at the moment. It
 // removes the UID if the type is not served by a CRD.
-func (s *Snapshot) completed(res discovery.Resource) *discovery.Resource {
+func (s *record) completed(res discovery.Resource) *discovery.Resource {
 	old := s.Resource()
 	if res.Backing == discovery.BackingUnknown {
 		res.Backing = old.Backing

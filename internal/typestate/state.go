@@ -22,7 +22,6 @@ var _ source.Observer = (*State)(nil)
 
 // Config configures a State.
 type Config struct {
-	GVR schema.GroupVersionResource
 	// Namespace limits requests for a namespaced type; empty means all.
 	Namespace string
 	// Resolver is discovery. If it is nil, requests are sent as for a served and namespaced type.
@@ -31,7 +30,7 @@ type Config struct {
 	// error, the type is served, but the informer's name does not mean it alone: requests continue, and the error
 	// is a failure of discovery.
 	Resolve func(ctx context.Context) (discovery.Resource, error)
-	// Named reports whether the informer is on what a name means: GVR has the parts of the name, and Resolve may
+	// Named reports whether the informer is on what a name means: its GVR has the parts of the name, and Resolve may
 	// return another type each time.
 	Named bool
 	// Changed is broadcast when the snapshot has changed.
@@ -52,7 +51,7 @@ type State struct {
 	// mu guards the fields below. It is held only during calls of source and listed, which
 	// read the state of the source and do not block.
 	mu     sync.Mutex
-	now    Snapshot
+	now    record
 	events uint64 // the number of events that make earlier answers of discovery out of date
 	runs   bool   // Run asks discovery
 	source Source
@@ -62,15 +61,15 @@ type State struct {
 	hasUnindexed atomic.Bool
 }
 
-// New returns the state of an unknown type. It starts no goroutine.
-func New(cfg Config) *State {
+// New returns the state of an informer on gvr, whose type is unknown. It starts no goroutine.
+func New(gvr schema.GroupVersionResource, cfg Config) *State {
 	serving := source.Held
 	if cfg.Resolver == nil {
 		serving = source.Served
 	}
 	s := &State{
-		cfg: cfg, news: make(chan struct{}, 1), log: stateLog{gvr: cfg.GVR},
-		now:    Snapshot{GVR: cfg.GVR, Namespace: cfg.Namespace, Serving: serving, stored: 1},
+		cfg: cfg, news: make(chan struct{}, 1), log: stateLog{gvr: gvr},
+		now:    record{GVR: gvr, Namespace: cfg.Namespace, Serving: serving, stored: 1},
 		source: nothing{},
 		listed: func() bool { return false },
 	}
@@ -120,8 +119,7 @@ func (s *State) Snapshot() Snapshot {
 
 // readLocked returns the present state with the state of its source. The caller holds mu.
 func (s *State) readLocked(from source.State) Snapshot {
-	now := s.now
-	now.Source, now.Listed, now.At = from, s.listed(), time.Now()
+	now := Snapshot{record: s.now, At: time.Now(), Source: from, Listed: s.listed()}
 	now.Traffic.Bytes, now.Traffic.Events, now.Traffic.LastEvent = s.received.Load(), now.Source.Events, now.Source.LastEvent
 	now.LeftOut = s.leftOutLocked(&now)
 	return now
@@ -142,14 +140,13 @@ func (s *State) changeLocked(edit func(next *Snapshot)) (now Snapshot) {
 	}
 	edit(&next)
 	next.LeftOut = s.leftOutLocked(&next)
-	_, _, failing := next.Failing()
 	switch {
-	case failing, next.LeftOut.Count > 0, !next.hasList():
+	case next.fails(), next.LeftOut.Count > 0, !next.hasList():
 		next.SyncedSince = time.Time{}
 	case next.SyncedSince.IsZero():
 		next.SyncedSince = next.At
 	}
-	s.now = next
+	s.now = next.record
 	s.available.Set(next.sourceType())
 	s.cfg.Changed.Broadcast()
 	return next
@@ -234,8 +231,7 @@ func (s *State) Probed(t source.Type, gone bool) {
 func (s *State) fails() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _, failing := s.now.Failing()
-	return failing
+	return s.now.fails()
 }
 
 // isAbsent reports whether the type is not served.

@@ -29,7 +29,7 @@ func newShips(t *testing.T) *State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Config{GVR: ships, Namespace: "port", Resolver: resolver, Changed: &broadcast.Broadcaster{}})
+	return New(ships, Config{Namespace: "port", Resolver: resolver, Changed: &broadcast.Broadcaster{}})
 }
 
 // unasked fails the test that asks it.
@@ -656,7 +656,7 @@ func TestLog_AReasonIsStoredOnce(t *testing.T) {
 	for range 10 {
 		log.vanishedLocked(status.ReasonNotFound, discovery.Evidence{})
 	}
-	if got := log.failing[""].written; len(got) != 1 {
+	if got := log.whole.written; len(got) != 1 {
 		t.Errorf("stored: %v", got)
 	}
 }

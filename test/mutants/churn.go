@@ -40,7 +40,7 @@ var ofChurn = []table{
 		{"churn: an object for which a call has panicked stays failed", "panics.returned", never("len(p.failed) > 0")},
 	}},
 	{"internal/typestate", ofModel, []mutant{
-		{"churn: a type that another server serves is treated as the same type", "Snapshot.movedTo", returns("false")},
+		{"churn: a type that another server serves is treated as the same type", "record.movedTo", returns("false")},
 		{"churn: a conversion webhook that fails has the reason of other failures", "Classify", never("isConversion(err)")},
 		{"churn: a watch that fails is no failure", "State.Failed", drop("next.Watch = next.Watch.failed(err, reason, next.At)")},
 	}},
