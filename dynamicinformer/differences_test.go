@@ -2,6 +2,7 @@ package dynamicinformer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -483,6 +484,33 @@ var differences = []difference{
 		}},
 		row:    "A watch whose connection hangs stays open: the cache misses all changes.",
 		reason: "a server ends a watch at its timeout; there may be no other sign that the connection is broken",
+	},
+	{
+		behaviour: behaviour{"no list follows a lost connection of HTTP/2", func(r *trial) {
+			var lists atomic.Int32
+			lost := scripted{widgetJSON("a", 2, `{}`)}
+			factory := r.newForConfig(r.t, &rest.Config{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+				query := req.URL.Query()
+				if query.Get("watch") == "" && query.Get("limit") != "1" { // that is a comparison of versions
+					lists.Add(1)
+				}
+				response, err := lost.RoundTrip(req)
+				if query.Get("watch") != "" && response.StatusCode == http.StatusOK {
+					body, stream := io.Pipe()
+					time.AfterFunc(time.Minute, func() { _ = stream.CloseWithError(errors.New("http2: client connection lost")) })
+					response.Body = body
+				}
+				return response, err
+			})})
+			factory.ForResource(widgets)
+			r.run(factory)
+			time.Sleep(time.Hour)
+			if n := lists.Load(); n != 1 {
+				r.errorf("%d lists in an hour", n)
+			}
+		}},
+		row:    "After the loss of a connection of HTTP/2, or of the stream of a watch, everything is listed again.",
+		reason: "a load balancer that drops connections causes a list of each resource, all at the same time",
 	},
 	{
 		behaviour: behaviour{"a redirect to another server gets no credentials", func(r *trial) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,14 +83,36 @@ func (s *resumableWatch) failed(ctx context.Context, t Type, err error) {
 }
 
 // broke is called when a stream has ended with an error. If the error is in the data that the server
-// sends, another watch would get it again: then everything is listed. An error of the server's own
-// state leads to another watch.
+// sends, another watch would get it again: then everything is listed. An error of the connection, or of the server's own
+// state, leads to another watch.
 func (s *resumableWatch) broke(ctx context.Context, err error) {
-	if !apierrors.IsTooManyRequests(err) {
+	lost := IsLost(err)
+	s.comparison.doubtful = s.comparison.doubtful || lost
+	if !lost && !apierrors.IsTooManyRequests(err) {
 		s.known.expired()
 	}
 	s.later(ctx, err)
+	s.listNext = lost && s.pace.slow()
 }
+
+// IsLost reports whether err is that of a watch whose connection, or HTTP/2 stream, was lost amid the events. client-go reports it as an event
+// that can't be decoded, of which only the text says what it is. The loss of a connection of HTTP/1.1 is the end of the watch, without an error.
+func IsLost(err error) bool {
+	failed, is := errors.AsType[*apierrors.StatusError](err)
+	if !is || failed.ErrStatus.Details == nil {
+		return false
+	}
+	for _, cause := range failed.ErrStatus.Details.Causes {
+		text, found := strings.CutPrefix(cause.Message, "unable to decode an event from the watch stream: ")
+		if found && slices.ContainsFunc(lostWords, func(words string) bool { return strings.HasPrefix(text, words) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// lostWords are how the errors of reads begin: those of HTTP/2, of its streams and connections, of TCP and of TLS.
+var lostWords = []string{"http2: ", "stream error: ", "connection error: ", "read tcp ", "remote error: tls: ", "local error: tls: "}
 
 // refused reports whether the server has rejected a watch with err, so that a list may succeed. It
 // reports false for a server that throttles requests, and for one that can't be reached.

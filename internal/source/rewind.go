@@ -19,8 +19,8 @@ import (
 //
 // A watch from a version that the server does not have is silent: up to that version, an API server sends neither
 // events nor bookmarks (kubernetes#107457). So the version from which a watch was opened is compared with that of the
-// server, by a consistent list with at most one object: after the server could not be reached or has ended a watch before its
-// timeout, and if a server that sends bookmarks has sent nothing for some time. A list below the version of the reflector is also
+// server, by a consistent list with at most one object: after the server could not be reached, a connection was lost, or the server has ended a
+// watch before its timeout, and if a server that sends bookmarks has sent nothing for some time. A list below the version of the reflector is also
 // evidence.
 //
 // An event or a bookmark below that version is only a suspicion: it may come from a server that is behind. It is dropped,

@@ -627,7 +627,7 @@ func (c *child) watch(ctx context.Context) error {
 	case ctx.Err() != nil, c.suspicion != unsuspected:
 		return nil
 	case broken != nil:
-		c.listed = apierrors.IsTooManyRequests(broken)
+		c.listed = apierrors.IsTooManyRequests(broken) || IsLost(broken)
 	case lasted < brief:
 		c.pace.failed(time.Now(), nil)
 		c.requests.endedSoon(ctx, &c.pace, &NamespaceError{c.namespace, ErrShortWatches})

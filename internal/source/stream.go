@@ -204,7 +204,7 @@ func (s *stream) stalled(ctx context.Context) {
 }
 
 // isDoubtful reports whether a watch that has lasted for that time, and has sent no error, was not ended by its timeout, but ended early or hung:
-// the server may have been replaced. Client-go's decoder hides that a connection was lost. Client-go's fakes know no timeout.
+// the server may have been replaced. Client-go's decoder hides that a connection was lost, unless [IsLost] is true. Client-go's fakes know no timeout.
 func (s *stream) isDoubtful(lasted time.Duration) bool {
 	return (s.hung || lasted+brief < s.timeout) && !s.requests.gate.cfg.Client.IsWatchListSemanticsUnSupported()
 }

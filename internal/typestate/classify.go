@@ -119,7 +119,7 @@ func isDecode(err error) bool {
 		mismatch *json.UnmarshalTypeError
 	)
 	switch {
-	case err == nil, strings.Contains(err.Error(), "error when reading response body"):
+	case err == nil, strings.Contains(err.Error(), "error when reading response body"), source.IsLost(err):
 		return false
 	case errors.Is(err, source.ErrDecode), errors.Is(err, source.ErrNotAList), errors.Is(err, source.ErrWrongKind), errors.Is(err, source.ErrWrongScope), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &syntax), errors.As(err, &mismatch),
 		runtime.IsMissingKind(err), runtime.IsMissingVersion(err), runtime.IsNotRegisteredError(err):

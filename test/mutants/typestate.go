@@ -79,6 +79,7 @@ var ofTypestate = []table{
 		{"the rate of questions to discovery has no limit", "State.ask", replace("q.limiter.Wait(ctx) == nil", "ctx.Err() == nil")},
 		{"another served version has no reason of its own", "Classify", never(
 			"errors.As(err, &notServed) && len(notServed.Versions) > 0")},
+		{"a lost connection is an error of the data", "isDecode", replace("source.IsLost(err)", "false")},
 		{"another service is the same type", "record.movedTo", never(`old.Service != "" && res.Service != "" && old.Service != res.Service`)},
 		{"a service is forgotten while it is not known", "record.completed", drop("res.Service = old.Service")},
 		{"a return from gone is the same type", "record.replacedBy", drop("s.Serving == source.Gone")},
