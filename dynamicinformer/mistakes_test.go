@@ -101,7 +101,7 @@ func TestForResource_OfANameThatNoServerAccepts(t *testing.T) {
 
 // A wait can't help against an error of the caller.
 func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
-	plain, secure := stubserver.New(t), stubserver.NewTLS(t)
+	plain, secure, mutual := stubserver.New(t), stubserver.NewTLS(t), stubserver.NewMutualTLS(t)
 	host := func(server *httptest.Server, scheme string) *rest.Config {
 		_, address, _ := strings.Cut(server.URL, "://")
 		return &rest.Config{Host: scheme + "://" + address, QPS: -1}
@@ -117,6 +117,7 @@ func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
 		{"an unknown field label", plain.RESTConfig(), status.ReasonBadRequest, "field label not supported: spec.x", apierrors.IsBadRequest},
 		{"an unknown CA", host(secure.Server, "https"), status.ReasonTLS, "certificate", nil},
 		{"HTTP to HTTPS", host(secure.Server, "http"), status.ReasonTLS, "", nil},
+		{"no certificate", mutual.RESTConfig(), status.ReasonTLS, "remote error: tls: ", nil},
 		{"HTTPS to HTTP", host(plain.Server, "https"), status.ReasonTLS, "HTTP response to HTTPS client", nil},
 	} {
 		for name, opts := range map[string][]dynamicinformer.Option{"": {dynamicinformer.WithDiscovery(nil)}, ", with discovery": nil} {
@@ -126,6 +127,7 @@ func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
 			t.Run(test.name+name, func(t *testing.T) {
 				plain.Prepare(unknown)
 				secure.Prepare(unknown)
+				mutual.Prepare(unknown)
 				f, err := dynamicinformer.NewForConfig(test.config, append([]dynamicinformer.Option{dynamicinformer.WithFieldSelector("spec.x=1")}, opts...)...)
 				if err != nil {
 					t.Fatal(err)

@@ -125,7 +125,7 @@ var advice = map[Reason]string{
 	ReasonAmbiguous:        "add a group to the name, such as ipamblocks.crd.projectcalico.org",
 	ReasonTransformFailed:  "correct the function that failed, or the object",
 	ReasonIndexFailed:      "correct the function that failed, or the object",
-	ReasonTLS:              "check the server's URL and the CA in the rest.Config",
+	ReasonTLS:              "check the server's URL, the CA and the client certificate in the rest.Config",
 	ReasonUnavailable:      "check that the API server is reachable and healthy",
 	ReasonConversionFailed: "check the conversion webhook of the CustomResourceDefinition",
 	ReasonDecodeFailed:     "check which server responds at the URL of the rest.Config, and the stored objects",

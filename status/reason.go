@@ -42,8 +42,8 @@ const (
 	// ReasonBadRequest: the request is invalid, such as a selector by a field that the type does
 	// not have, or no request is possible with the options or the client.
 	ReasonBadRequest Reason = "BadRequest"
-	// ReasonTLS: there is no secure connection: the server's certificate is not trusted, or one
-	// side uses HTTPS and the other HTTP.
+	// ReasonTLS: there is no secure connection: the server's certificate is not trusted, the server rejects
+	// the client, for example for its certificate, or one side uses HTTPS and the other HTTP.
 	ReasonTLS Reason = "TLS"
 	// ReasonUnavailable: the server did not respond, broke a response off, responded with a server error,
 	// or ends each watch less than a second after its beginning.

@@ -4,6 +4,7 @@ package stubserver
 
 import (
 	"compress/gzip"
+	"crypto/tls"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -49,6 +50,17 @@ func NewTLS(t *testing.T) *Server {
 	t.Helper()
 	s := newServer(t)
 	s.EnableHTTP2 = true
+	s.StartTLS()
+	return s
+}
+
+// NewMutualTLS is NewTLS for clients that have a certificate. The handshake of TLS 1.2 tells others why it fails; after that of TLS 1.3, a client
+// may find the connection closed before it reads why.
+func NewMutualTLS(t *testing.T) *Server {
+	t.Helper()
+	s := newServer(t)
+	s.EnableHTTP2 = true
+	s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12}
 	s.StartTLS()
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 
@@ -69,7 +70,8 @@ func Classify(err error) status.Reason { //nolint:gocyclo // a table of errors
 }
 
 // isTLS reports whether there is no secure connection, or only one side uses HTTPS. An HTTPS
-// server responds to a plain HTTP request with 400 and these words.
+// server responds to a plain HTTP request with 400 and these words. It rejects a client, for example for its certificate, with an alert,
+// whose type is not exported: the operation of its error has no other cause.
 func isTLS(err error) bool {
 	var (
 		verification *tls.CertificateVerificationError
@@ -77,13 +79,14 @@ func isTLS(err error) bool {
 		hostname     x509.HostnameError
 		invalid      x509.CertificateInvalidError
 		header       tls.RecordHeaderError
-		alert        tls.AlertError
+		alert        tls.AlertError // of QUIC
+		remote       *net.OpError
 	)
 	switch {
 	case err == nil:
 		return false
 	case errors.As(err, &verification), errors.As(err, &authority), errors.As(err, &hostname), errors.As(err, &invalid),
-		errors.As(err, &header), errors.As(err, &alert), errors.Is(err, http.ErrSchemeMismatch):
+		errors.As(err, &header), errors.As(err, &alert), errors.As(err, &remote) && remote.Op == "remote error", errors.Is(err, http.ErrSchemeMismatch):
 		return true
 	}
 	const words = "HTTP request to an HTTPS server"

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"testing"
@@ -36,6 +37,7 @@ func TestClassify_TheCallersOwnMistakesLast(t *testing.T) {
 		{x509.CertificateInvalidError{}, status.ReasonTLS},
 		{tls.RecordHeaderError{}, status.ReasonTLS},
 		{tls.AlertError(42), status.ReasonTLS},
+		{&url.Error{Op: "Get", Err: &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}}, status.ReasonTLS},
 		{&url.Error{Op: "Get", Err: http.ErrSchemeMismatch}, status.ReasonTLS},
 	} {
 		got := Classify(test.err)
@@ -46,7 +48,9 @@ func TestClassify_TheCallersOwnMistakesLast(t *testing.T) {
 			t.Errorf("%s: no advice", got)
 		}
 	}
-	for _, err := range []error{errors.New("connection refused"), apierrors.NewInternalError(errors.New("an HTTP request to an HTTPS server"))} {
+	for _, err := range []error{
+		errors.New("connection refused"), &net.OpError{Op: "dial", Err: errors.New("connection refused")}, apierrors.NewInternalError(errors.New("an HTTP request to an HTTPS server")),
+	} {
 		if got := Classify(err); got.Lasting() {
 			t.Errorf("%v: %s", err, got)
 		}
