@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	clientcmd "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/gvrkit/gvrkit/discovery"
 	"github.com/gvrkit/gvrkit/dynamicinformer"
@@ -106,6 +107,8 @@ func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
 		_, address, _ := strings.Cut(server.URL, "://")
 		return &rest.Config{Host: scheme + "://" + address, QPS: -1}
 	}
+	plugin := plain.RESTConfig()
+	plugin.ExecProvider = &clientcmd.ExecConfig{Command: "/no/such/plugin", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmd.NeverExecInteractiveMode}
 	unknown := stubserver.Respond(400, "application/json", `{"apiVersion":"v1","kind":"Status","status":"Failure","code":400,"reason":"BadRequest","message":"field label not supported: spec.x"}`)
 	for _, test := range []struct {
 		name   string
@@ -118,6 +121,7 @@ func TestWaitForSync_FailFastEndsOnTheCallersOwnMistakes(t *testing.T) {
 		{"an unknown CA", host(secure.Server, "https"), status.ReasonTLS, "certificate", nil},
 		{"HTTP to HTTPS", host(secure.Server, "http"), status.ReasonTLS, "", nil},
 		{"no certificate", mutual.RESTConfig(), status.ReasonTLS, "remote error: tls: ", nil},
+		{"no credentials", plugin, status.ReasonUnauthorized, "getting credentials: exec: ", nil},
 		{"HTTPS to HTTP", host(plain.Server, "https"), status.ReasonTLS, "HTTP response to HTTPS client", nil},
 	} {
 		for name, opts := range map[string][]dynamicinformer.Option{"": {dynamicinformer.WithDiscovery(nil)}, ", with discovery": nil} {

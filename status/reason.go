@@ -21,7 +21,7 @@ const (
 	ReasonDiscoveryFailed Reason = "DiscoveryFailed"
 	// ReasonForbidden: the user may not list or watch the resource, or may not read discovery.
 	ReasonForbidden Reason = "Forbidden"
-	// ReasonUnauthorized: the server does not accept the credentials.
+	// ReasonUnauthorized: the server does not accept the credentials, or the exec plugin of the rest.Config has returned none.
 	ReasonUnauthorized Reason = "Unauthorized"
 	// ReasonVerbNotSupported: the type does not support list or watch.
 	ReasonVerbNotSupported Reason = "VerbNotSupported"

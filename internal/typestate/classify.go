@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,7 +46,7 @@ func Classify(err error) status.Reason { //nolint:gocyclo // a table of errors
 		return status.ReasonNotFound
 	case errors.Is(err, discovery.ErrVerbNotSupported), apierrors.IsMethodNotSupported(err):
 		return status.ReasonVerbNotSupported
-	case apierrors.IsUnauthorized(err):
+	case apierrors.IsUnauthorized(err), lacksCredentials(err):
 		return status.ReasonUnauthorized
 	case apierrors.IsForbidden(err):
 		return status.ReasonForbidden
@@ -106,6 +107,12 @@ func causesOf(err *apierrors.StatusError) []metav1.StatusCause {
 		return nil
 	}
 	return err.ErrStatus.Details.Causes
+}
+
+// lacksCredentials checks for client-go's words: the exec plugin has returned no credentials, and no request was sent.
+func lacksCredentials(err error) bool {
+	failed, is := errors.AsType[*url.Error](err)
+	return is && strings.HasPrefix(failed.Err.Error(), "getting credentials: ")
 }
 
 // isConversion checks for the API server's words: the status code and reason are

@@ -39,6 +39,7 @@ func TestClassify_TheCallersOwnMistakesLast(t *testing.T) {
 		{tls.AlertError(42), status.ReasonTLS},
 		{&url.Error{Op: "Get", Err: &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}}, status.ReasonTLS},
 		{&url.Error{Op: "Get", Err: http.ErrSchemeMismatch}, status.ReasonTLS},
+		{&url.Error{Op: "Get", Err: errors.New("getting credentials: exec: executable aws failed with exit code 255")}, status.ReasonUnauthorized},
 	} {
 		got := Classify(test.err)
 		if got != test.want || !got.Lasting() {

@@ -82,6 +82,7 @@ var ofTypestate = []table{
 		{"a lost connection is an error of the data", "isDecode", replace("source.IsLost(err)", "false")},
 		{"a server that rejects the client is only unavailable", "isTLS", never(`errors.As(err, &remote) && remote.Op == "remote error"`)},
 		{"each error of the network is one of TLS", "isTLS", always(`remote.Op == "remote error"`)},
+		{"an exec plugin that fails is a server that is unavailable", "Classify", replace("lacksCredentials(err)", "false")},
 		{"another service is the same type", "record.movedTo", never(`old.Service != "" && res.Service != "" && old.Service != res.Service`)},
 		{"a service is forgotten while it is not known", "record.completed", drop("res.Service = old.Service")},
 		{"a return from gone is the same type", "record.replacedBy", drop("s.Serving == source.Gone")},
