@@ -157,7 +157,10 @@ func read(res *http.Response) ([]byte, error) {
 	body.Grow(int(min(max(res.ContentLength, 0), 1<<20)) + bytes.MinRead) // the length is -1 if it is unknown
 	_, err := body.ReadFrom(io.LimitReader(res.Body, maxDocument+1))
 	if err == nil && body.Len() > maxDocument {
-		err = fmt.Errorf("GET %s: the response exceeds %d bytes", res.Request.URL.Path, maxDocument)
+		err = fmt.Errorf("the response exceeds %d bytes", maxDocument)
+	}
+	if err != nil {
+		err = fmt.Errorf("GET %s: %w", res.Request.URL.Path, err)
 	}
 	return body.Bytes(), err
 }

@@ -148,10 +148,7 @@ func (t watchTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.endpoint.sent.Add(1)
 	res, err := next.RoundTrip(req)
 	if err != nil {
-		if end, is := req.Context().Value(attempt{}).(context.CancelCauseFunc); is {
-			end(err)
-		}
-		return nil, err
+		return nil, endAttempt(req, err)
 	}
 	if redirect.Is(res) {
 		return res, nil
@@ -161,7 +158,7 @@ func (t watchTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if res.StatusCode < http.StatusBadRequest {
 		if err := checkMetadata(res, req.URL.Query().Get("watch") != ""); err != nil {
-			return nil, err
+			return nil, endAttempt(req, err) // the client would also repeat a request whose response breaks off
 		}
 		return res, nil
 	}
@@ -172,7 +169,9 @@ func (t watchTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if _, wanted := apierrors.SuggestsClientDelay(fault); wanted {
 		t.endpoint.pauses.settle(path, fault)
 	}
-	body, err := json.Marshal(fault.Status())
+	status := fault.Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"} // the client would ignore the message of another object
+	body, err := json.Marshal(status)
 	if err != nil {
 		return nil, err
 	}
@@ -190,6 +189,14 @@ type attempt struct{}
 func newAttempt(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	return context.WithValue(ctx, attempt{}, end), end
+}
+
+// endAttempt ends the context of req with err, and returns err.
+func endAttempt(req *http.Request, err error) error {
+	if end, is := req.Context().Value(attempt{}).(context.CancelCauseFunc); is {
+		end(err)
+	}
+	return err
 }
 
 // checkMetadata returns an error if res is JSON and not a list of metadata. The metadata client accepts a

@@ -2,6 +2,8 @@ package discovery_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/gvrkit/gvrkit/discovery"
@@ -32,15 +35,22 @@ func (i *intercepted) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // with answers lists of CRDs with the result of page, which gets the continue token.
 func (i *intercepted) with(page func(token string) map[string]any) {
-	answers := func(req *http.Request) *http.Response {
-		if classOf(req) != "crds.list" {
-			return nil
-		}
+	i.answerCRDs(func(req *http.Request) *http.Response {
 		body, err := json.Marshal(page(req.URL.Query().Get("continue")))
 		if err != nil {
 			panic(err)
 		}
 		return answer(req, http.StatusOK, "application/json", body)
+	})
+}
+
+// answerCRDs answers lists of CRDs with the result of answer.
+func (i *intercepted) answerCRDs(answer func(*http.Request) *http.Response) {
+	answers := func(req *http.Request) *http.Response {
+		if classOf(req) != "crds.list" {
+			return nil
+		}
+		return answer(req)
 	}
 	i.instead.Store(&answers)
 }
@@ -113,6 +123,75 @@ func TestRun_InvalidListsOfCRDsFail(t *testing.T) {
 					t.Errorf("with valid lists: %s: %v", source.State, source.Err)
 				}
 			})
+		})
+	}
+}
+
+// broken is a body that breaks off.
+type broken struct{ err error }
+
+func (b broken) Read(p []byte) (int, error) { return copy(p, `{"kind":"Parti`), b.err }
+func (broken) Close() error                 { return nil }
+
+// The client would repeat such a request ten times before it returns the error.
+func TestRun_AListOfCRDsThatBreaksOffFailsAtOnce(t *testing.T) {
+	for _, cause := range []error{io.ErrUnexpectedEOF, errors.New("http2: client connection lost")} {
+		intercepting(t, func(t *testing.T, i *intercepted, r *discovery.Resolver) {
+			t.Helper()
+			i.answerCRDs(func(req *http.Request) *http.Response {
+				res := answer(req, http.StatusOK, "application/json", nil)
+				res.Body = broken{cause}
+				return res
+			})
+			runFor(t, r)
+			sleep(time.Second)
+			source := r.Status().CRDs
+			if source.State != discovery.SourceFailing || !errors.Is(source.Err, cause) || !strings.Contains(source.Err.Error(), "GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions: ") {
+				t.Errorf("%s %s: %v", source.State, source.Verb, source.Err)
+			}
+		})
+	}
+}
+
+func TestResolve_TheErrorOfADocumentThatBreaksOffNamesTheRequest(t *testing.T) {
+	intercepting(t, func(t *testing.T, i *intercepted, r *discovery.Resolver) {
+		t.Helper()
+		breaks := func(req *http.Request) *http.Response {
+			res := answer(req, http.StatusOK, "application/json", nil)
+			res.Body = broken{io.ErrUnexpectedEOF}
+			return res
+		}
+		i.instead.Store(&breaks)
+		_, byName := r.Resolve(t.Context(), "gadgets")
+		_, byGVR := r.ResolveGVR(t.Context(), schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "gadgets"})
+		for path, err := range map[string]error{"/api": byName, "/apis": byName, "/apis/example.org/v1": byGVR} {
+			if want := "GET " + path + ": unexpected EOF"; !errors.Is(err, discovery.ErrInconclusive) || !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+	})
+}
+
+// A proxy responds with text or HTML.
+func TestRun_TheErrorOfAListOfCRDsNamesRequestAndResponse(t *testing.T) {
+	for _, row := range []struct {
+		code       int
+		body, want string
+		state      discovery.SourceState
+	}{
+		{http.StatusBadGateway, "<html>nginx</html>", "502 Bad Gateway", discovery.SourceFailing},
+		{http.StatusServiceUnavailable, "no healthy upstream", "503 no healthy upstream", discovery.SourceFailing},
+		{http.StatusForbidden, "<html>blocked</html>", "403 Forbidden", discovery.SourceForbidden},
+	} {
+		intercepting(t, func(t *testing.T, i *intercepted, r *discovery.Resolver) {
+			t.Helper()
+			i.answerCRDs(func(req *http.Request) *http.Response { return answer(req, row.code, "text/html", []byte(row.body)) })
+			runFor(t, r)
+			sleep(time.Second)
+			source, want := r.Status().CRDs, "GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions: "+row.want
+			if source.State != row.state || source.Err == nil || source.Err.Error() != want {
+				t.Errorf("%s %s: %v, want %s: %s", source.State, source.Verb, source.Err, row.state, want)
+			}
 		})
 	}
 }

@@ -23,6 +23,9 @@ var ofDiscovery = []table{
 		{"rewind: each watch of CRDs costs a list", "metadataWatch.compare", never("time.Until(w.until) < time.Second")},
 		{"suggestions for a kind have similar resources", "similar", never("best.distance == 0 && best.ref.Group == ref.Group && cand.distance > 0")},
 		{"a request has the query of the host", "newEndpoint", drop(`base.Path, base.RawPath, base.RawQuery, base.Fragment = urlpath.Join("/", base.Path), "", "", ""`)},
+		{"a list of CRDs that breaks off is hidden", "watchTransport.RoundTrip", within("res.StatusCode < http.StatusBadRequest", replace("endAttempt(req, err)", "err"))},
+		{"an error response for CRDs has no text", "watchTransport.RoundTrip", drop(`status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}`)},
+		{"a document that breaks off is not named", "read", drop(`err = fmt.Errorf("GET %s: %w", res.Request.URL.Path, err)`)},
 		{"a response without a body is a panic", "watchTransport.RoundTrip", never("res.Body == nil")},
 		{"a redirect on the same server is no metadata", "watchTransport.RoundTrip", never("redirect.Is(res)")},
 		{"a resolver sends its token to where a server redirects it", "NewForConfigAndClient", replace("redirect.Refuse(client)", "client")},
@@ -194,7 +197,7 @@ var ofDiscovery = []table{
 		{"denied: forbidden watches become as rare as forbidden lists", "metadataWatch.settle", replace(`apierrors.IsForbidden(cause) && failed.verb == "list"`, "apierrors.IsForbidden(cause)")},
 		{"a watch that was not steady is opened again at once", "metadataWatch.open", drop(
 			"case !w.opened.IsZero(): return nil, w.refuse(errEndedAtOnce)")},
-		{"client-go retries requests that the transport has failed", "watchTransport.RoundTrip", drop("end(err)")},
+		{"client-go retries requests that the transport has failed", "endAttempt", drop("end(err)")},
 		{"a successful watch does not end the back-off", "metadataWatch.open", drop("w.resetBackoff()")},
 		{"Retry-After of a list of CRDs is ignored", "watchTransport.RoundTrip", drop("t.endpoint.pauses.settle(path, fault)")},
 		{"an object without a UID is accepted", "checkNamed", replace(`name == "" || uid == ""`, `name == ""`)},
