@@ -71,8 +71,7 @@ func Classify(err error) status.Reason { //nolint:gocyclo // a table of errors
 }
 
 // isTLS reports whether there is no secure connection, or only one side uses HTTPS. An HTTPS
-// server responds to a plain HTTP request with 400 and these words. It rejects a client, for example for its certificate, with an alert,
-// whose type is not exported: the operation of its error has no other cause.
+// server responds to a plain HTTP request with 400 and these words.
 func isTLS(err error) bool {
 	var (
 		verification *tls.CertificateVerificationError
@@ -81,13 +80,12 @@ func isTLS(err error) bool {
 		invalid      x509.CertificateInvalidError
 		header       tls.RecordHeaderError
 		alert        tls.AlertError // of QUIC
-		remote       *net.OpError
 	)
 	switch {
 	case err == nil:
 		return false
 	case errors.As(err, &verification), errors.As(err, &authority), errors.As(err, &hostname), errors.As(err, &invalid),
-		errors.As(err, &header), errors.As(err, &alert), errors.As(err, &remote) && remote.Op == "remote error", errors.Is(err, http.ErrSchemeMismatch):
+		errors.As(err, &header), errors.As(err, &alert), isRejection(err), errors.Is(err, http.ErrSchemeMismatch):
 		return true
 	}
 	const words = "HTTP request to an HTTPS server"
@@ -100,6 +98,13 @@ func isTLS(err error) bool {
 		return strings.Contains(refused.ErrStatus.Message, words)
 	}
 	return false
+}
+
+// isRejection reports whether err is an alert with which the server rejects the client, for example for its certificate. The type of an alert is
+// not exported; the operation of its error has no other cause. An internal error of the server may end soon.
+func isRejection(err error) bool {
+	alert, is := errors.AsType[*net.OpError](err)
+	return is && alert.Op == "remote error" && alert.Err.Error() != "tls: internal error"
 }
 
 func causesOf(err *apierrors.StatusError) []metav1.StatusCause {

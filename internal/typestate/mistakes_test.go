@@ -50,7 +50,8 @@ func TestClassify_TheCallersOwnMistakesLast(t *testing.T) {
 		}
 	}
 	for _, err := range []error{
-		errors.New("connection refused"), &net.OpError{Op: "dial", Err: errors.New("connection refused")}, apierrors.NewInternalError(errors.New("an HTTP request to an HTTPS server")),
+		errors.New("connection refused"), &net.OpError{Op: "dial", Err: errors.New("connection refused")},
+		&url.Error{Op: "Get", Err: &net.OpError{Op: "remote error", Err: errors.New("tls: internal error")}}, apierrors.NewInternalError(errors.New("an HTTP request to an HTTPS server")),
 	} {
 		if got := Classify(err); got.Lasting() {
 			t.Errorf("%v: %s", err, got)

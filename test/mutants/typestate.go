@@ -80,8 +80,9 @@ var ofTypestate = []table{
 		{"another served version has no reason of its own", "Classify", never(
 			"errors.As(err, &notServed) && len(notServed.Versions) > 0")},
 		{"a lost connection is an error of the data", "isDecode", replace("source.IsLost(err)", "false")},
-		{"a server that rejects the client is only unavailable", "isTLS", never(`errors.As(err, &remote) && remote.Op == "remote error"`)},
-		{"each error of the network is one of TLS", "isTLS", always(`remote.Op == "remote error"`)},
+		{"a server that rejects the client is only unavailable", "isTLS", replace("isRejection(err)", "false")},
+		{"each error of the network is one of TLS", "isRejection", always(`alert.Op == "remote error"`)},
+		{"an internal error of the server's TLS lasts", "isRejection", always(`alert.Err.Error() != "tls: internal error"`)},
 		{"an exec plugin that fails is a server that is unavailable", "Classify", replace("lacksCredentials(err)", "false")},
 		{"another service is the same type", "record.movedTo", never(`old.Service != "" && res.Service != "" && old.Service != res.Service`)},
 		{"a service is forgotten while it is not known", "record.completed", drop("res.Service = old.Service")},
