@@ -167,7 +167,6 @@ func (i *Informer) SetWatchErrorHandler(handler cache.WatchErrorHandler) error {
 }
 
 // SetWatchErrorHandlerWithContext implements cache.SharedInformer. The source, which retries requests, calls the handler; nil: the usual one.
-// The reflector gets no errors but that of its own end.
 func (i *Informer) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
 	own := &handler
 	if handler == nil {

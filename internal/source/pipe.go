@@ -8,15 +8,15 @@ import (
 	"github.com/gvrkit/gvrkit/internal/inflight"
 )
 
-// pipe is the watch.Interface that a reflector reads. A function in a goroutine creates the
+// pipe is a watch.Interface for a reflector, or for the watch of a set of namespaces. A function in a goroutine creates the
 // events; the goroutine is counted in calls.
 type pipe struct {
 	events chan watch.Event
 	cancel context.CancelFunc
 }
 
-// openPipe runs body with ctx in a goroutine until it returns. Cancel must end ctx: it is called when the reflector
-// stops the watch, and at the end. Send passes an event and reports whether the reflector has received it.
+// openPipe runs body with ctx in a goroutine until it returns. Cancel must end ctx: it is called when the reader
+// stops the watch, and at the end. Send passes an event and reports whether the reader has received it.
 func openPipe(ctx context.Context, cancel context.CancelFunc, calls *inflight.Counter, body func(ctx context.Context, send func(watch.Event) bool)) (*pipe, error) {
 	if !calls.Begin() {
 		cancel()
