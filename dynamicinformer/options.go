@@ -212,8 +212,8 @@ func WithFieldSelector(selector string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.fields = selector })
 }
 
-// WithTransform sets the informers' cache.TransformFunc, which may change each object before it is stored. It may be called twice for one
-// object, so it must accept its own output. It may also be called with a cache.DeletedFinalStateUnknown.
+// WithTransform sets the informers' cache.TransformFunc, which may change each object before it is stored. It gets the objects
+// of lists and events, also of deletions, as the server sends them: never its own output, nor a cache.DeletedFinalStateUnknown.
 func WithTransform(transform cache.TransformFunc) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.transform = transform })
 }

@@ -61,9 +61,7 @@ var transforms = map[string]func(obj *unstructured.Unstructured) any{
 		return obj
 	},
 	"sets the name": func(obj *unstructured.Unstructured) any {
-		if name := obj.GetName(); name[0] != 'x' {
-			obj.SetName("x" + name)
-		}
+		obj.SetName("x" + obj.GetName()) // no call gets the result of another one
 		return obj
 	},
 	"sets a number of a type that JSON does not have": func(obj *unstructured.Unstructured) any {
