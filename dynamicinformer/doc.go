@@ -21,10 +21,10 @@
 //
 // Isolation. No lock is held during I/O, a wait or user code. A resource that hangs, is forbidden or has a handler that blocks does not affect the others.
 //
-// Logging. Lines go to the logger in the context of Start: one line for each change of state and none for a retry, at most ten lines a minute
-// for each informer. At the default verbosity, lines report the beginnings of failures with their reasons, their ends, and the first object that
-// is left out of the cache. At verbosity 2, lines also report that an informer starts, has listed, or has ended, and at 4, each retry. client-go
-// itself logs at 4 that a list replaces a watch-list, which the source then sends itself. [Factory.Status] and [Factory.Explain] return the same at any time, and [Factory.Readyz] reports problems.
+// Logging. Lines go to the logger in the context of Start: one line for each change of state and none for a retry, at most ten lines a minute for each
+// informer. At the default verbosity, lines report the beginnings of failures with their reasons, their ends, and the first object that is left out of the
+// cache. At verbosity 2, lines also report that an informer starts, has listed, or has ended, and at 4, each retry. client-go itself logs at 4 that it
+// sends no watch-list: the source does. [Factory.Status] and [Factory.Explain] return the same at any time, and [Factory.Readyz] reports problems.
 //
 // Differences from client-go's package, which docs/migration.md lists: a stopped informer is not returned again. Waiting does not poll, and does
 // not wait for stopped informers. A failed Get of a generic lister returns a nil object. If a watch-list stalls, fails or is throttled, a LIST
