@@ -53,13 +53,13 @@ func NewDynamicSharedInformerFactory(client dynamic.Interface, defaultResync tim
 // NewFilteredDynamicSharedInformerFactory returns a factory of informers on one namespace. If tweakListOptions is not nil, it is applied to each request.
 func NewFilteredDynamicSharedInformerFactory(client dynamic.Interface, defaultResync time.Duration, namespace string, tweakListOptions TweakListOptionsFunc) DynamicSharedInformerFactory {
 	return newFactory(form.Clients{Own: client}, newOptions(
-		withExactResync(defaultResync), WithNamespace(namespace), WithTweakListOptions(tweakListOptions),
+		asClientGo(defaultResync), WithNamespace(namespace), WithTweakListOptions(tweakListOptions),
 	)).DropIn()
 }
 
 // NewFilteredDynamicInformer returns an informer without a factory; the caller runs it. If indexers is nil, it has no index, not even by namespace.
 func NewFilteredDynamicInformer(client dynamic.Interface, gvr schema.GroupVersionResource, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
-	o := newOptions(withExactResync(resyncPeriod), WithNamespace(namespace), WithTweakListOptions(tweakListOptions))
+	o := newOptions(asClientGo(resyncPeriod), WithNamespace(namespace), WithTweakListOptions(tweakListOptions))
 	return standalone(source.Unstructured(client), o, gvr, indexers)
 }
 
@@ -78,7 +78,7 @@ func standalone(client source.Client, o options, gvr schema.GroupVersionResource
 // NewFilteredMetadataSharedInformerFactory is NewFilteredDynamicSharedInformerFactory with a metadata client: the objects are
 // *metav1.PartialObjectMetadata. Package metadatainformer has client-go's names for it.
 func NewFilteredMetadataSharedInformerFactory(client metadata.Interface, defaultResync time.Duration, namespace string, tweakListOptions TweakListOptionsFunc, transform cache.TransformFunc) DynamicSharedInformerFactory {
-	o := newOptions(withExactResync(defaultResync), WithNamespace(namespace), WithTweakListOptions(tweakListOptions), WithTransform(transform))
+	o := newOptions(asClientGo(defaultResync), WithNamespace(namespace), WithTweakListOptions(tweakListOptions), WithTransform(transform))
 	o.form = form.Metadata{}
 	return newFactory(form.Clients{Metadata: client}, o).DropIn()
 }
@@ -86,7 +86,7 @@ func NewFilteredMetadataSharedInformerFactory(client metadata.Interface, default
 // NewFilteredMetadataInformer is NewFilteredDynamicInformer with a metadata client: the objects are
 // *metav1.PartialObjectMetadata. Package metadatainformer has client-go's name for it.
 func NewFilteredMetadataInformer(client metadata.Interface, gvr schema.GroupVersionResource, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions TweakListOptionsFunc) informers.GenericInformer {
-	o := newOptions(withExactResync(resyncPeriod), WithNamespace(namespace), WithTweakListOptions(tweakListOptions))
+	o := newOptions(asClientGo(resyncPeriod), WithNamespace(namespace), WithTweakListOptions(tweakListOptions))
 	o.form = form.Metadata{}
 	return standalone(source.Metadata(client), o, gvr, indexers)
 }

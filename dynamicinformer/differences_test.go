@@ -359,7 +359,7 @@ var differences = []difference{
 			time.Sleep(time.Minute)
 			r.expect(events, "add ns/a")
 		}},
-		row:    "An object without a name is cached.",
+		row:    "An object without a name, as a fake client may have, is cached.",
 		reason: "no program can address it, and all objects without a name have the same key",
 	},
 	{

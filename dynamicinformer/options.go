@@ -237,9 +237,9 @@ func WithResync(period time.Duration) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.resync, s.jitter = max(0, period), true })
 }
 
-// withExactResync sets the same period for all informers, as client-go does.
-func withExactResync(period time.Duration) Option {
-	return optionFunc(func(o *options) { o.resync, o.jitter = period, false })
+// asClientGo sets the same resync period for all informers, and makes them cache objects without a name, as client-go does.
+func asClientGo(resync time.Duration) Option {
+	return optionFunc(func(o *options) { o.resync, o.jitter, o.strict = resync, false, true })
 }
 
 // RemovalPolicy defines what happens to an informer's cache if there is evidence that its type is gone.

@@ -10,6 +10,9 @@ var ofDynamicinformer = []table{
 	{"dynamicinformer", "dynamicinformer", []mutant{
 		{"a factory sends its token to where a server redirects it", "NewForConfigAndClient", replace("redirect.Refuse(httpClient)", "httpClient")},
 	}},
+	{"dynamicinformer", "test/shapes", []mutant{
+		{"the drop-in leaves out objects without a name", "asClientGo", replace("o.resync, o.jitter, o.strict = resync, false, true", "o.resync, o.jitter = resync, false")},
+	}},
 	{"dynamicinformer", "dynamicinformer", []mutant{
 		{"conflicting options of leases are accepted", "Factory.sharedLocked", replace("return e, conflict(&e.settings, &o.settings)", "return e, nil")},
 		{"a lease does not share with ForResource beside a lease that has gone", "Factory.sharedLocked", replace("f.ofForResourceLocked(k)", "f.entries[k]")},
@@ -58,7 +61,7 @@ var ofDynamicinformer = []table{
 		{"a later lease must have the first names", "Lease.SetNamespaces", drop("l.entry.settings.namespaces = chosen.After(l.entry.settings.namespaces)")},
 		{"the drop-in loses the namespace", "NewFilteredDynamicSharedInformerFactory", drop("WithNamespace(namespace)")},
 		{"the drop-in loses tweakListOptions", "NewFilteredDynamicSharedInformerFactory", drop("WithTweakListOptions(tweakListOptions)")},
-		{"the drop-in loses the resync period", "NewFilteredDynamicSharedInformerFactory", drop("withExactResync(defaultResync)")},
+		{"the drop-in loses the resync period", "NewFilteredDynamicSharedInformerFactory", drop("asClientGo(defaultResync)")},
 		{"different closures of one function are equal", "sameFunc", replace(
 			"*(*unsafe.Pointer)(unsafe.Pointer(&a)) == *(*unsafe.Pointer)(unsafe.Pointer(&b))",
 			"(*(*unsafe.Pointer)(unsafe.Pointer(&a)) == nil) == (*(*unsafe.Pointer)(unsafe.Pointer(&b)) == nil)")},
@@ -267,11 +270,11 @@ var ofDynamicinformer = []table{
 	{"dynamicinformer", "metadatainformer", []mutant{
 		{"the drop-in for metadata loses the namespace", "NewFilteredMetadataSharedInformerFactory", drop("WithNamespace(namespace)")},
 		{"the drop-in for metadata loses tweakListOptions", "NewFilteredMetadataSharedInformerFactory", drop("WithTweakListOptions(tweakListOptions)")},
-		{"the drop-in for metadata loses the resync period", "NewFilteredMetadataSharedInformerFactory", drop("withExactResync(defaultResync)")},
+		{"the drop-in for metadata loses the resync period", "NewFilteredMetadataSharedInformerFactory", drop("asClientGo(defaultResync)")},
 		{"the drop-in for metadata loses the transform", "NewFilteredMetadataSharedInformerFactory", drop("WithTransform(transform)")},
 		{"a standalone informer on metadata loses the namespace", "NewFilteredMetadataInformer", drop("WithNamespace(namespace)")},
 		{"a standalone informer on metadata loses tweakListOptions", "NewFilteredMetadataInformer", drop("WithTweakListOptions(tweakListOptions)")},
-		{"a standalone informer on metadata loses the resync period", "NewFilteredMetadataInformer", drop("withExactResync(resyncPeriod)")},
+		{"a standalone informer on metadata loses the resync period", "NewFilteredMetadataInformer", drop("asClientGo(resyncPeriod)")},
 	}},
 	{"metadatainformer", "metadatainformer", []mutant{
 		{"a nil option of a metadata factory panics", "NewSharedInformerFactoryWithOptions", always("opt != nil")},

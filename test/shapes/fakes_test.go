@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -50,6 +51,33 @@ var fakeShapes = []shape{
 			p.noteEvents("later", seen)
 		},
 		want: []string{"true", "first: add ns/a", "later: add ns/b, delete ns/b, update ns/b"},
+	},
+	{
+		name: "objects that have a generateName and no name",
+		use: func(p *program) {
+			generated := widget("ns", "", 1)
+			generated.SetGenerateName("a-")
+			client := fake(generated, widget("ns", "b", 1))
+			f := p.newFactory(client, 0)
+			generic := f.ForResource(widgets)
+			seen := p.listen(generic.Informer())
+			f.Start(p.stop)
+			f.WaitForCacheSync(p.stop)
+			p.noteEvents("events", seen)
+			all, err := generic.Lister().ByNamespace("ns").List(labels.Everything())
+			p.note("%d %v", len(all), err)
+			other := widget("ns", "", 2)
+			other.SetGenerateName("a-")
+			p.must(client.Tracker().Update(widgets, other, "ns"))
+			p.must(client.Tracker().Delete(widgets, "ns", "b"))
+			p.noteEvents("events", seen)
+			p.must(client.Tracker().Delete(widgets, "ns", ""))
+			p.must(client.Tracker().Create(widgets, generated, "ns"))
+			p.must(client.Tracker().Create(widgets, widget("ns", "c", 1), "ns"))
+			p.noteEvents("events", seen)
+			p.note("%v", sorted(generic.Informer().GetStore().ListKeys()))
+		},
+		want: []string{"events: add ns/, add ns/b", "2 <nil>", "events: delete ns/b, update ns/", "events: add ns/, add ns/c, delete ns/", "[ns/ ns/c]"},
 	},
 	{
 		name: "the actions of a fake client",
