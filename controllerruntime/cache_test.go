@@ -84,6 +84,42 @@ func TestCache_WaitEndsWithTheReason(t *testing.T) {
 	})
 }
 
+// slowContext is a context whose methods take two seconds.
+type slowContext struct{ context.Context }
+
+func (c slowContext) Done() <-chan struct{} {
+	time.Sleep(2 * time.Second)
+	return c.Context.Done()
+}
+
+func (c slowContext) Err() error {
+	time.Sleep(2 * time.Second)
+	return c.Context.Err()
+}
+
+// As in controller-runtime. The informer syncs while the read returns.
+func TestCache_AReadWhoseContextHasEndedDoesNotWait(t *testing.T) {
+	for name, options := range map[string][]Option{"default": nil, "fail-fast": {WithFailFast()}, "absent": {WithAllowAbsent()}} {
+		t.Run(name, func(t *testing.T) {
+			in(t, served{widgetType}, cache.Options{}, options, func(w *world) {
+				w.Intercept(func(context.Context, fakecluster.Request) error {
+					time.Sleep(time.Second)
+					return nil
+				})
+				i := w.informer(&Widget{}, cache.BlockUntilSynced(false))
+				ctx, cancel := context.WithCancel(w.ctx)
+				cancel()
+				if err := w.cache.List(slowContext{ctx}, &WidgetList{}); !apierrors.IsTimeout(err) || !errors.Is(err, context.Canceled) || !i.HasSynced() {
+					t.Errorf("List: %v; synced: %t", err, i.HasSynced())
+				}
+				if err := w.cache.List(ctx, &WidgetList{}); err != nil {
+					t.Errorf("List after the informer has synced: %v", err)
+				}
+			})
+		})
+	}
+}
+
 func TestCache_FailFastReturnsALastingReasonAtOnce(t *testing.T) {
 	in(t, served{widgetType}, cache.Options{}, []Option{WithFailFast()}, func(w *world) {
 		w.Intercept(forbidden(widgets))

@@ -1,6 +1,7 @@
 package controllerruntime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -303,6 +304,9 @@ func hasNoType(reason status.Reason) bool {
 func (i *informer) wait(ctx context.Context) error {
 	if i.lease.Informer().HasSynced() {
 		return nil
+	}
+	if ended := ctx.Err(); ended != nil { // also if it syncs now
+		return timeout(i.example, cmp.Or(i.reason(ctx), ended))
 	}
 	if i.cache.options.failFast {
 		if err := i.settled(ctx); err == nil || ctx.Err() == nil {

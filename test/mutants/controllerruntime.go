@@ -6,6 +6,7 @@ var ofControllerRuntime = []table{
 		{"a cache starts twice", "Cache.begin", drop("c.begun = true")},
 		{"reads do not wait for Start", "Cache.read", never("!started")},
 		{"a read has no reason", "informer.wait", replace("timeout(i.example, reason)", "timeout(i.example, ctx.Err())")},
+		{"a read whose context has ended succeeds", "informer.wait", never("ended != nil")},
 		{"fail-fast waits", "informer.wait", never("i.cache.options.failFast")},
 		{"a broken kind stops all others", "informer.settle", replace("failed.Reason != status.ReasonStopped", "failed == nil")},
 		{"WaitForCacheSync does not wait", "informer.settle", replace("i.settled(ctx)", "error(nil)")},
