@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -210,6 +211,51 @@ var stopShapes = []shape{
 			"events: add ns/a, add ns/b", "stopped: true", "watches: 0 widgets, 0 nodes",
 			"events: add ns/a, add ns/b, add ns/c", "stopped: true", "watches: 0 widgets, 0 nodes",
 		},
+	},
+	{
+		name: "a test that fills caches, and stops the factory",
+		use: func(p *program) {
+			p.create("ns", "a")
+			stop := make(chan struct{})
+			f := p.newFactory(p.cluster, 0)
+			before := f.ForResource(widgets)
+			f.Start(stop)
+			f.WaitForCacheSync(stop)
+			close(stop)
+			synctest.Wait()
+			for _, generic := range []informers.GenericInformer{before, f.ForResource(widgets)} {
+				all, err := generic.Lister().List(labels.Everything())
+				p.must(err)
+				_, err = generic.Lister().ByNamespace("ns").Get("a")
+				p.note("%d, %v; store %v, synced %v", len(all), err, generic.Informer().GetStore().ListKeys(), generic.Informer().HasSynced())
+			}
+		},
+		want:       []string{"1, <nil>; store [ns/a], synced true", "1, <nil>; store [], synced false"},
+		clientGo:   []string{"1, <nil>; store [ns/a], synced true", "1, <nil>; store [ns/a], synced true"},
+		difference: stopped,
+	},
+	{
+		name: "a monitor that keeps the controller and the store of an informer",
+		use: func(p *program) {
+			p.create("ns", "a")
+			stop, ended := make(chan struct{}), make(chan struct{})
+			f := p.newFactory(p.cluster, 12*time.Hour)
+			informer := f.ForResource(widgets).Informer()
+			seen := &events{}
+			_, err := informer.AddEventHandlerWithResyncPeriod(seen, 0)
+			p.must(err)
+			controller, store := informer.GetController(), informer.GetStore()
+			f.Start(stop)
+			go func() { defer close(ended); controller.Run(stop) }()
+			<-ended // the factory runs the informer
+			p.note("synced: %v", cache.WaitForNamedCacheSync("monitors", stop, controller.HasSynced))
+			time.Sleep(25 * time.Hour)
+			p.noteEvents("events", seen)
+			p.note("%v", store.ListKeys())
+			close(stop)
+			f.Shutdown()
+		},
+		want: []string{"synced: true", "events: add ns/a", "[ns/a]"},
 	},
 	{
 		name: "the same factory after the end of its informer",
