@@ -94,6 +94,25 @@ var storeShapes = []shape{
 		want: []string{"all: 2 <nil>", "in one: 1 <nil>", "in all: 4 <nil>", "NotFound: true"},
 	},
 	{
+		name: "a lister of an informer without indexers",
+		use: func(p *program) {
+			p.create("ns", "a")
+			p.create("other", "b")
+			for _, indexers := range []cache.Indexers{nil, {}} {
+				generic := p.newFilteredInformer(p.cluster, widgets, "", 0, indexers, nil)
+				go generic.Informer().Run(p.stop)
+				cache.WaitForCacheSync(p.stop, generic.Informer().HasSynced)
+				all, err := generic.Lister().List(labels.Everything())
+				p.note("%d %v", len(all), err)
+				in, err := generic.Lister().ByNamespace("ns").List(labels.Everything())
+				p.note("in ns: %d %v", len(in), err)
+				_, err = generic.Lister().Get("ns/a")
+				p.note("by key: %v", err)
+			}
+		},
+		want: []string{"2 <nil>", "in ns: 1 <nil>", "by key: <nil>", "2 <nil>", "in ns: 1 <nil>", "by key: <nil>"},
+	},
+	{
 		name: "a lister whose result is compared with nil",
 		use: func(p *program) {
 			obj, err := p.newFactory(p.cluster, 0).ForResource(widgets).Lister().ByNamespace("ns").Get("missing")
