@@ -108,7 +108,7 @@ func (v *view) pages(t *Table, q query) {
 	case shown == 0 && t.Matching == 0:
 		v.Shown = "There are no informers."
 		if t.Summary.Informers > 0 {
-			v.Shown = "0 of " + count(t.Summary.Informers, "informer") + " match."
+			v.Shown = "0 of " + number(t.Summary.Informers) + " informers match."
 		}
 	case shown == 0:
 		v.Shown = "Offset " + number(t.Offset) + " is beyond the last of " + count(t.Matching, "informer") + "."
