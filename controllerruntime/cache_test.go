@@ -85,7 +85,7 @@ func TestCache_WaitEndsWithTheReason(t *testing.T) {
 }
 
 // slowContext is a context whose methods take two seconds.
-type slowContext struct{ context.Context }
+type slowContext struct{ context.Context } //nolint:containedctx // it is one
 
 func (c slowContext) Done() <-chan struct{} {
 	time.Sleep(2 * time.Second)
