@@ -151,7 +151,7 @@ func (f *Factory) newEntry(k key, s settings, old *entry) *entry {
 	}
 	// These calls can't fail before the informer runs. Users may set other values until then.
 	_ = e.informer.SetTransform(s.transform)
-	_ = e.informer.SetWatchErrorHandlerWithContext(s.onError)
+	_ = e.informer.SetErrorHandler(s.onError)
 	return e
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/features"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -91,7 +92,9 @@ func New(cfg Config) *Informer {
 	if cfg.Indexers == nil { // AddIndexers adds to a clone of the map
 		cfg.Indexers = cache.Indexers{}
 	}
-	errorHandlers := &errorHandlers{usual: cfg.LogError, resource: gvr.String()}
+	errorHandlers := &errorHandlers{usual: cfg.LogError, resource: gvr.String(), streams: func() bool {
+		return features.FeatureGates().Enabled(features.WatchListClient) && !cfg.Source.Client.IsWatchListSemanticsUnSupported()
+	}}
 	cfg.Source.Report, cfg.Source.MarkMoved = errorHandlers.call, true
 	packing := newPacking(cfg.Packer, cfg.Packs, gvr)
 	if packing != nil {

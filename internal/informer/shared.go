@@ -10,10 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/internal/errtext"
@@ -166,9 +168,19 @@ func (i *Informer) SetWatchErrorHandler(handler cache.WatchErrorHandler) error {
 	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *cache.Reflector, err error) { handler(r, err) })
 }
 
-// SetWatchErrorHandlerWithContext implements cache.SharedInformer. The source, which retries requests, calls the handler; nil: the usual one.
+// SetWatchErrorHandlerWithContext implements cache.SharedInformer. The source, which retries requests, calls the handler for the errors for
+// which client-go's reflector calls it; nil: the usual one.
 func (i *Informer) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
-	own := &handler
+	return i.setErrorHandler(handler, false)
+}
+
+// SetErrorHandler is SetWatchErrorHandlerWithContext for a handler of all errors of lists and watches.
+func (i *Informer) SetErrorHandler(handler cache.WatchErrorHandlerWithContext) error {
+	return i.setErrorHandler(handler, true)
+}
+
+func (i *Informer) setErrorHandler(handler cache.WatchErrorHandlerWithContext, all bool) error {
+	own := &ownHandler{handler, all}
 	if handler == nil {
 		own, handler = nil, cache.DefaultWatchErrorHandler
 	}
@@ -194,30 +206,47 @@ func untilEnd(handler cache.WatchErrorHandlerWithContext) cache.WatchErrorHandle
 // errorHandler gets an error of a list or watch that will be retried.
 type errorHandler func(ctx context.Context, err error)
 
+// ownHandler is a handler of the user.
+type ownHandler struct {
+	call cache.WatchErrorHandlerWithContext
+	all  bool // it gets errors for which client-go calls no handler, too
+}
+
 // errorHandlers are the handlers of errors of lists and watches: that of the user, or else the usual
 // one.
 type errorHandlers struct {
 	resource      string // in the texts
 	usual         errorHandler
-	own           atomic.Pointer[cache.WatchErrorHandlerWithContext] // the user's
+	own           atomic.Pointer[ownHandler]
+	streams       func() bool // whether client-go's reflector would request watch-lists
 	idleReflector func() *cache.Reflector
 }
 
 // call calls the handler. The user's handler gets the same text as from client-go's reflector.
 func (h *errorHandlers) call(ctx context.Context, err error) {
-	list, is := errors.AsType[*source.ListError](err)
-	if is {
+	list, ofList := errors.AsType[*source.ListError](err)
+	if ofList {
 		err = list.Err
 	}
+	stream, ofStream := errors.AsType[*source.StreamError](err)
+	if ofStream {
+		err = stream.Err
+	}
 	own := h.own.Load()
-	if own == nil {
+	if own == nil || !own.all && (ofStream || isBrief(err) && (!ofList || h.streams())) {
 		h.usual(ctx, err)
 		return
 	}
-	if is {
+	if ofList {
 		err = fmt.Errorf("failed to list %s: %w", h.resource, err)
 	}
-	(*own)(ctx, h.idleReflector(), err)
+	own.call(ctx, h.idleReflector(), err)
+}
+
+// isBrief reports whether client-go's reflector sends a watch or watch-list again after err, and calls no handler. Handlers may stop the
+// informer, and a server that restarts or is busy is no reason.
+func isBrief(err error) bool {
+	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
 }
 
 // idleReflector returns a function that creates, once, a reflector that does not run: handlers such as

@@ -23,7 +23,7 @@ var ErrShortWatches = fmt.Errorf("the server ends watches within %v, and sends n
 func (r *requests) endedSoon(ctx context.Context, pace *pace, err error) {
 	if pace.last > brief && ctx.Err() == nil {
 		r.failed(ctx, VerbWatch, ErrShortWatches)
-		r.gate.report(ctx, err)
+		r.gate.report(ctx, &StreamError{err})
 	}
 }
 
@@ -59,6 +59,14 @@ func (e *ListError) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e *ListError) Unwrap() error { return e.Err }
 
+// StreamError is the error of a watch that has been open.
+type StreamError struct{ Err error }
+
+func (e *StreamError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error.
+func (e *StreamError) Unwrap() error { return e.Err }
+
 // isOfList reports whether err is the error of a list.
 func isOfList(err error) bool {
 	_, is := errors.AsType[*ListError](err)
@@ -91,7 +99,7 @@ func (s *resumableWatch) broke(ctx context.Context, err error) {
 	if !lost && !apierrors.IsTooManyRequests(err) {
 		s.known.expired()
 	}
-	s.later(ctx, err)
+	s.later(ctx, &StreamError{err})
 	s.listNext = lost && s.pace.slow()
 }
 

@@ -77,7 +77,8 @@ type Config struct {
 	// Observer gets the results of requests. It may be nil.
 	Observer Observer
 	// Report, if not nil, gets each error of a list or watch that will be retried, except the
-	// ordinary end of a watch. An error of a list is a [*ListError]. It also gets the errors of requests for the names of
+	// ordinary end of a watch. An error of a list is a [*ListError], and that of an open watch a
+	// [*StreamError], unless Namespaces is a set. It also gets the errors of requests for the names of
 	// Namespaces after these are known: they do not fail the source. The goroutine that sends the
 	// request calls it. It may be code of the user.
 	Report func(ctx context.Context, err error)

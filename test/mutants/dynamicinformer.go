@@ -10,6 +10,11 @@ var ofDynamicinformer = []table{
 	{"dynamicinformer", "dynamicinformer", []mutant{
 		{"a factory sends its token to where a server redirects it", "NewForConfigAndClient", replace("redirect.Refuse(httpClient)", "httpClient")},
 	}},
+	{"internal/informer", "test/shapes", []mutant{
+		{"a user's handler gets errors of open watches", "errorHandlers.call", replace("ofStream || isBrief(err) && (!ofList || h.streams())", "isBrief(err) && (!ofList || h.streams())")},
+		{"a user's handler gets errors of a server that restarts", "errorHandlers.call", never("isBrief(err) && (!ofList || h.streams())")},
+		{"a user's handler gets errors of a watch-list that is sent again", "errorHandlers.call", replace("!ofList || h.streams()", "!ofList")},
+	}},
 	{"dynamicinformer", "test/shapes", []mutant{
 		{"the drop-in leaves out objects without a name", "asClientGo", replace("o.resync, o.jitter, o.strict = resync, false, true", "o.resync, o.jitter = resync, false")},
 	}},
@@ -192,7 +197,7 @@ var ofDynamicinformer = []table{
 		{"a cache of trees has handlers of packed objects", "Informer.IsPacked", replace("i.packing.begun.Load()", "true")},
 		{"all caches are packed on demand", "packing.Pack", never("!p.begun.Load()")},
 		{"an index function that panics ends the process", "callIndex", replace("recover()", "any(nil)")},
-		{"a user's watch error handler is not called", "Informer.SetWatchErrorHandlerWithContext", drop("i.errors.own.Store(own)")},
+		{"a user's watch error handler is not called", "Informer.setErrorHandler", drop("i.errors.own.Store(own)")},
 		{"an informer that has ended accepts handlers", "Informer.AddHandler", never("err != nil")},
 		{"a new informer's lister does not read the old cache", "Informer.ReadFrom", drop("i.before.Store(old.filled())")},
 		{"AtLeast does not notice that versions decrease", "versionWait.look", never("now.Rewinds != w.rewinds")},
@@ -206,7 +211,7 @@ var ofDynamicinformer = []table{
 		{"AtLeast does not ask the server", "versionWait.look", never("listed && served && time.Since(w.asked) > w.pause")},
 		{"AtLeast asks the server often", "versionWait.look", replace("2*w.pause", "w.pause")},
 		{"AtLeast takes an error of the server for a lost version", "versionWait.hasLost", replace("err == nil", "(err == nil || err != nil)")},
-		{"a nil watch error handler is called", "Informer.SetWatchErrorHandlerWithContext", replace("own, handler = nil, cache.DefaultWatchErrorHandler", "handler = nil")},
+		{"a nil watch error handler is called", "Informer.setErrorHandler", replace("own, handler = nil, cache.DefaultWatchErrorHandler", "handler = nil")},
 		{"the old cache stays in memory without a reader", "Informer.RunWithContext", drop("defer i.release(ctx)()")},
 		{"a lister that is kept does not read the old cache", "Informer.Lister", always("i.filled() == i")},
 		{"a lister reads the old cache for ever", "Informer.filled", never("<-i.listed")},
@@ -231,7 +236,7 @@ var ofDynamicinformer = []table{
 		{"the failure of an index function does not name the index", "Informer.guardIndex", replace(`fmt.Errorf("index %q: %w", name, err)`, "err")},
 		{"a user's handler gets errors of lists in another text than client-go's", "errorHandlers.call", replace(
 			`fmt.Errorf("failed to list %s: %w", h.resource, err)`, "err")},
-		{"the error handler of a user and the log get an error", "errorHandlers.call", before("if is { err = fmt.Errorf(\"failed to list %s: %w\", h.resource, err) }", "h.usual(ctx, err)")},
+		{"the error handler of a user and the log get an error", "errorHandlers.call", before("if ofList { err = fmt.Errorf(\"failed to list %s: %w\", h.resource, err) }", "h.usual(ctx, err)")},
 	}},
 	{"internal/informer", "internal/informer", []mutant{
 		{"the end of a reflector is an error for the handler of the user", "untilEnd", always("ctx.Err() == nil")},

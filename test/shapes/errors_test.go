@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"testing/synctest"
 	"time"
 
@@ -85,6 +86,47 @@ var errorShapes = []shape{
 			p.note("%d", failures)
 		},
 		want: []string{"true: failed to list example.com/v1, Resource=widgets: widgets.example.com is forbidden: no", "3"},
+	},
+	{
+		name: "a watch error handler that stops its informer, while the server restarts",
+		use: func(p *program) {
+			for _, outage := range []error{syscall.ECONNREFUSED, apierrors.NewTooManyRequests("busy", 1)} {
+				ctx, stop := context.WithCancel(p.t.Context())
+				f := p.newFactory(p.cluster, 0)
+				informer := f.ForResource(widgets).Informer()
+				p.must(informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+					p.note("stopped by: %v", err)
+					stop()
+				}))
+				f.Start(ctx.Done())
+				f.WaitForCacheSync(ctx.Done())
+				time.Sleep(10 * time.Second)
+				p.cluster.Intercept(refuseAll(outage))
+				p.cluster.CloseWatches(widgets)
+				time.Sleep(10 * time.Second)
+				p.cluster.Intercept(nil)
+				time.Sleep(2 * time.Minute)
+				p.note("stopped %v", informer.IsStopped())
+				stop()
+				f.Shutdown()
+			}
+		},
+		want: []string{"stopped false", "stopped false"},
+	},
+	{
+		name: "a watch error handler while the server can't be reached",
+		use: func(p *program) {
+			p.create("ns", "a")
+			p.cluster.Intercept(refuseAll(syscall.ECONNREFUSED))
+			f := p.newFactory(p.cluster, 0)
+			informer := f.ForResource(widgets).Informer()
+			p.must(informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { p.note("%v", err) }))
+			f.Start(p.stop)
+			p.note("synced %v", f.WaitForCacheSync(after(time.Minute))[widgets])
+			p.cluster.Intercept(nil)
+			p.note("synced %v", f.WaitForCacheSync(after(time.Minute))[widgets])
+		},
+		want: []string{"synced false", "synced true"},
 	},
 	{
 		name: "a watch error handler that calls the default handler",

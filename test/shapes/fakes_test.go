@@ -195,6 +195,40 @@ var fakeShapes = []shape{
 		want: []string{"map[add ns/a:true add ns/b:true], watches true"},
 	},
 	{
+		name: "a watch error handler, and watches that break or are short",
+		use: func(p *program) {
+			broken := func(err *apierrors.StatusError) func(w *watch.FakeWatcher) {
+				return func(w *watch.FakeWatcher) { w.Error(&err.ErrStatus) }
+			}
+			for _, end := range []func(w *watch.FakeWatcher){
+				broken(apierrors.NewInternalError(errors.New("injected"))),
+				broken(apierrors.NewResourceExpired("injected")),
+				broken(apierrors.NewTooManyRequests("injected", 1)),
+				broken(apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("injected"))),
+				(*watch.FakeWatcher).Stop,
+			} {
+				client, watches := fake(), 0
+				client.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
+					w := watch.NewFake()
+					if watches++; watches <= 4 {
+						go end(w)
+					}
+					return true, w, nil
+				})
+				stop := make(chan struct{})
+				f := p.newFactory(client, 0)
+				informer := f.ForResource(widgets).Informer()
+				p.must(informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { p.note("%v", err) }))
+				f.Start(stop)
+				time.Sleep(5 * time.Minute)
+				p.note("watches: %d", watches)
+				close(stop)
+				f.Shutdown()
+			}
+		},
+		want: []string{"watches: 5", "watches: 5", "watches: 5", "watches: 5", "watches: 5"},
+	},
+	{
 		name: "a test that waits for the watch before it creates objects",
 		use: func(p *program) {
 			client, watching := fake(), make(chan struct{})
