@@ -207,10 +207,11 @@ var fakeShapes = []shape{
 				broken(apierrors.NewForbidden(widgets.GroupResource(), "", errors.New("injected"))),
 				(*watch.FakeWatcher).Stop,
 			} {
-				client, watches := fake(), 0
+				client := fake()
+				var watches atomic.Int64
 				client.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
 					w := watch.NewFake()
-					if watches++; watches <= 4 {
+					if watches.Add(1) <= 4 {
 						go end(w)
 					}
 					return true, w, nil
@@ -221,7 +222,7 @@ var fakeShapes = []shape{
 				p.must(informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { p.note("%v", err) }))
 				f.Start(stop)
 				time.Sleep(5 * time.Minute)
-				p.note("watches: %d", watches)
+				p.note("watches: %d", watches.Load())
 				close(stop)
 				f.Shutdown()
 			}
