@@ -11,11 +11,14 @@ const (
 	timeSize   = int(unsafe.Sizeof(metav1.Time{}))
 )
 
-// ofMetadata returns the bytes of the allocations of an object of metadata. Caches of these objects have many small ones, so that they are
-// not visited by reflection.
+// ofMetadata returns the bytes of the allocations of an object of metadata.
 func ofMetadata(o *metav1.PartialObjectMetadata) int {
-	m := &o.ObjectMeta
-	size := withPointers(int(unsafe.Sizeof(*o))) + texts(o.APIVersion, o.Kind, m.Name, m.GenerateName, m.Namespace, m.GetSelfLink(), string(m.UID), m.ResourceVersion)
+	return withPointers(int(unsafe.Sizeof(*o))) + texts(o.APIVersion, o.Kind) + ofObjectMeta(&o.ObjectMeta)
+}
+
+// ofObjectMeta returns the bytes of the allocations to which metadata refers. All objects have it, so that it is not visited by reflection.
+func ofObjectMeta(m *metav1.ObjectMeta) int {
+	size := texts(m.Name, m.GenerateName, m.Namespace, m.GetSelfLink(), string(m.UID), m.ResourceVersion)
 	if m.DeletionTimestamp != nil {
 		size += withPointers(timeSize)
 	}

@@ -2,8 +2,6 @@ package objectsize
 
 import (
 	"reflect"
-	"sync"
-	"time"
 	"unsafe"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,7 +58,7 @@ func (w *walker) object(object any) int {
 	case Packed:
 		return class(max(1, object.Size())) + packedHead
 	}
-	return w.value(reflect.ValueOf(object), 0, 1)
+	return w.any(reflect.ValueOf(object), 0, 1)
 }
 
 // note reports an allocation of size bytes at an address. It stands for times allocations. It returns size.
@@ -107,7 +105,7 @@ func (w *walker) tree(value any, level int, times float64) int {
 	case []any:
 		return w.elements(value, level, times)
 	}
-	return w.value(reflect.ValueOf(value), level, times)
+	return w.any(reflect.ValueOf(value), level, times)
 }
 
 // own returns size, and reports an allocation that no other object has.
@@ -153,37 +151,35 @@ func (w *walker) elements(array []any, level int, times float64) int {
 	return size + int(float64(below)*scale)
 }
 
-var timeType = reflect.TypeFor[time.Time]()
+// any returns the bytes of the allocations to which v, of any Go type, refers.
+func (w *walker) any(v reflect.Value, level int, times float64) int {
+	return w.value(shapeOf(v.Type()), v, level, times)
+}
 
-// value returns the bytes of the allocations to which v, of any Go type, refers. If v is of a type that no decoder returns,
-// such as a function, it is not followed.
-func (w *walker) value(v reflect.Value, level int, times float64) int {
+// value returns the bytes of the allocations to which v refers, whose type has shape s. If v is of a type that no decoder returns, such as a
+// function, it is not followed.
+func (w *walker) value(s *shape, v reflect.Value, level int, times float64) int {
 	if w.most--; w.most < 0 {
 		return 0
 	}
-	switch v.Kind() {
+	switch s.kind {
 	case reflect.String:
 		return w.text(v.String(), times)
 	case reflect.Pointer:
 		if v.IsNil() {
 			return 0
 		}
-		of := v.Type().Elem()
-		size := withoutPointers(int(of.Size()))
-		if refers(of) {
-			size = withPointers(int(of.Size()))
-		}
-		return w.note(v.UnsafePointer(), size, times) + w.value(v.Elem(), level, times)
+		return w.note(v.UnsafePointer(), s.element.alone, times) + w.value(s.element, v.Elem(), level, times)
 	case reflect.Interface:
 		return w.boxed(v.Elem(), level, times)
 	case reflect.Struct:
-		return w.fields(v, level, times)
+		return w.fields(s, v, level, times)
 	case reflect.Slice:
-		return w.slice(v, level, times)
+		return w.slice(s, v, level, times)
 	case reflect.Array:
-		return w.elementsOf(v, v.Len(), level, times)
+		return w.elementsOf(s, v, v.Len(), level, times)
 	case reflect.Map:
-		return w.mapped(v, level, times)
+		return w.mapped(s, v, level, times)
 	}
 	return 0
 }
@@ -194,54 +190,55 @@ func (w *walker) boxed(v reflect.Value, level int, times float64) int {
 	case reflect.Invalid, reflect.Bool:
 		return 0
 	case reflect.Pointer, reflect.Map, reflect.Chan, reflect.Func, reflect.UnsafePointer:
-		return w.value(v, level, times)
+		return w.any(v, level, times)
 	}
-	return w.own(class(max(1, int(v.Type().Size()))), times) + w.value(v, level, times)
+	return w.own(class(max(1, int(v.Type().Size()))), times) + w.any(v, level, times)
 }
 
-func (w *walker) fields(v reflect.Value, level int, times float64) (size int) {
-	if v.Type() == timeType {
-		return 0 // its location is shared
+func (w *walker) fields(s *shape, v reflect.Value, level int, times float64) (size int) {
+	if s.isMetadata && w.into == nil && v.CanAddr() {
+		return ofObjectMeta(v.Addr().Interface().(*metav1.ObjectMeta))
 	}
-	for _, i := range structureOf(v.Type()).followed {
-		size += w.value(v.Field(i), level+1, times)
+	for _, field := range s.fields {
+		size += w.value(field.shape, v.Field(field.index), level+1, times)
 	}
 	return size
 }
 
-func (w *walker) slice(v reflect.Value, level int, times float64) int {
+func (w *walker) slice(s *shape, v reflect.Value, level int, times float64) int {
 	if v.Cap() == 0 {
 		return 0
 	}
-	of := v.Type().Elem()
-	size, follow := int(of.Size())*v.Cap(), refers(of)
-	if !follow {
+	size := s.element.size * v.Cap()
+	if !s.element.refers {
 		return w.note(v.UnsafePointer(), withoutPointers(size), times)
 	}
-	return w.note(v.UnsafePointer(), withPointers(size), times) + w.elementsOf(v, v.Len(), level, times)
+	return w.note(v.UnsafePointer(), withPointers(size), times) + w.elementsOf(s, v, v.Len(), level, times)
 }
 
 // elementsOf returns the bytes of the elements of a slice or array.
-func (w *walker) elementsOf(v reflect.Value, length, level int, times float64) int {
+func (w *walker) elementsOf(s *shape, v reflect.Value, length, level int, times float64) int {
 	n := min(length, w.some)
-	if n == 0 || !refers(v.Type().Elem()) {
+	if n == 0 || !s.element.refers {
 		return 0
 	}
 	below, scale := 0, float64(length)/float64(n)
 	for i := range n {
-		below += w.value(v.Index(i*length/n), level+1, times*scale)
+		below += w.value(s.element, v.Index(i*length/n), level+1, times*scale)
 	}
 	return int(float64(below) * scale)
 }
 
-func (w *walker) mapped(v reflect.Value, level int, times float64) int {
+func (w *walker) mapped(s *shape, v reflect.Value, level int, times float64) int {
 	if v.IsNil() {
 		return 0
 	}
-	key, element := v.Type().Key(), v.Type().Elem()
-	size := w.note(v.UnsafePointer(), int(mapSize(v.Len(), int(key.Size()+element.Size()))), times)
+	size := w.note(v.UnsafePointer(), int(mapSize(v.Len(), s.key.size+s.element.size)), times)
 	n := w.visits(v.Len(), level)
-	if n == 0 || !refers(key) && !refers(element) {
+	if !s.element.refers { // keys resemble each other more than values do
+		n = min(n, w.some)
+	}
+	if n == 0 || !s.key.refers && !s.element.refers {
 		return size
 	}
 	below, left, scale := 0, n, float64(v.Len())/float64(n)
@@ -254,65 +251,16 @@ func (w *walker) mapped(v reflect.Value, level int, times float64) int {
 		}
 		return size + int(float64(below)*scale)
 	}
-	name, member := follower(key), follower(element) // reflect allocates a copy of each key and element otherwise
+	name, member := s.key.follower(), s.element.follower() // reflect allocates a copy of each key and element otherwise
 	for each := v.MapRange(); left > 0 && each.Next(); left-- {
 		if name.IsValid() {
 			name.SetIterKey(each)
-			below += w.value(name, level+1, times*scale)
+			below += w.value(s.key, name, level+1, times*scale)
 		}
 		if member.IsValid() {
 			member.SetIterValue(each)
-			below += w.value(member, level+1, times*scale)
+			below += w.value(s.element, member, level+1, times*scale)
 		}
 	}
 	return size + int(float64(below)*scale)
-}
-
-// follower returns room for one value of type t after another, or the zero Value if such values refer to nothing.
-func follower(t reflect.Type) reflect.Value {
-	if !refers(t) {
-		return reflect.Value{}
-	}
-	return reflect.New(t).Elem()
-}
-
-// refers reports whether values of t may refer to other memory.
-func refers(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.String, reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
-		return true
-	case reflect.Array:
-		return t.Len() > 0 && refers(t.Elem())
-	case reflect.Struct:
-		if t == timeType {
-			return false
-		}
-		return structureOf(t).refers
-	}
-	return false
-}
-
-// structure is what the walk needs of a struct type.
-type structure struct {
-	refers   bool  // values may refer to other memory
-	followed []int // fields. Unexported ones are not: they may be guarded by a lock, and are not the content of an object
-}
-
-var structures sync.Map // of *structure by reflect.Type
-
-func structureOf(t reflect.Type) *structure {
-	if known, is := structures.Load(t); is {
-		return known.(*structure)
-	}
-	s := &structure{}
-	for i := range t.NumField() {
-		if field := t.Field(i); refers(field.Type) {
-			s.refers = true
-			if field.IsExported() {
-				s.followed = append(s.followed, i)
-			}
-		}
-	}
-	known, _ := structures.LoadOrStore(t, s)
-	return known.(*structure)
 }
