@@ -7,9 +7,11 @@ type builder struct {
 	tables  *tables
 	sharing Sharing
 	drop    *Drop
-	below   *Drop   // of the value that a Struct fills next
-	into    Form    // nil: unstructured
-	scan    Scanner // of into
+	below   *Drop    // of the value that a Struct fills next
+	lookups *lookups // of the texts at the present place; nil: none
+	random  uint32   // which look-ups count
+	into    Form     // nil: unstructured
+	scan    Scanner  // of into
 
 	members  []member // of the objects that are being built, the innermost last
 	elements []any    // of the arrays that are being built
@@ -23,7 +25,7 @@ type builder struct {
 func (b *builder) reset() {
 	const keep = 4 << 10 // capacity
 	b.scanner, b.tables, b.memory = scanner{}, nil, 0
-	b.drop, b.below, b.into = nil, nil, nil
+	b.drop, b.below, b.into, b.lookups = nil, nil, nil, nil
 	b.scan.Reset(nil)
 	b.members = emptied(b.members, keep)
 	b.elements = emptied(b.elements, keep)

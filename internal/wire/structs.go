@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,7 +102,7 @@ var listMembers = newPlanner().fields(reflect.TypeFor[listHead]())
 func (b *builder) structList(l *List) bool {
 	var (
 		head   listHead
-		seen   fieldSet
+		seen   seenFields
 		listed bool
 	)
 	ok := b.each('{', '}', func() bool {
@@ -222,8 +223,10 @@ func newMetaParts() *metaParts {
 
 // fillShared is f, or sets the value to one with the same JSON that has been decoded before, if objects may have parts in common.
 func fillShared[T any](f fill, table func() *Parts[T]) fill {
+	parts := &lookups{}
 	return func(b *builder, v reflect.Value) bool {
-		if b.sharing == Own || b.below != nil {
+		counts := b.counts()
+		if b.sharing == Own || b.below != nil || parts.skip(counts) {
 			return f(b, v)
 		}
 		b.next()
@@ -233,11 +236,14 @@ func fillShared[T any](f fill, table func() *Parts[T]) fill {
 			return false
 		}
 		end, into := b.pos, v.Addr().Interface().(*T)
+		found := true
 		*into, ok = table().Get(raw, func([]byte) (value T, ok bool) {
+			found = false
 			b.pos = begin
 			ok = f(b, v)
 			return *into, ok
 		})
+		parts.record(counts, found)
 		b.pos = end
 		return ok
 	}
@@ -365,7 +371,7 @@ func (b *builder) internedText() (string, bool) {
 	}
 	content := b.content(t)
 	if len(content) <= maxInterned {
-		if in := b.tables.strings.lookup(content, hashOf(b.tables.seed, content)); in != nil {
+		if in, _ := b.intern(content); in != nil {
 			return in.text, true
 		}
 	}
@@ -535,10 +541,11 @@ func fillMap(t reflect.Type, value fill) fill {
 	return func(b *builder, v reflect.Value) bool {
 		base, drop, elems := len(b.texts), b.takeDrop(), scratch.begin()
 		ok := b.each('{', '}', func() bool {
-			name, _, ok := b.name()
+			name, hash, ok := b.name()
 			if !ok {
 				return false
 			}
+			b.lookups = b.tables.lookupsOf(hash)
 			below := place{drop: drop}.below(name)
 			if below.dropped() {
 				return b.skip()
@@ -567,13 +574,14 @@ func fillMap(t reflect.Type, value fill) fill {
 func fillTexts(b *builder, v reflect.Value) bool {
 	base, drop := len(b.texts), b.takeDrop()
 	ok := b.each('{', '}', func() bool {
-		name, _, ok := b.name()
+		name, hash, ok := b.name()
 		switch {
 		case !ok:
 			return false
 		case (place{drop: drop}).below(name).dropped():
 			return b.skip()
 		}
+		b.lookups = b.tables.lookupsOf(hash)
 		text := ""
 		if b.next() == 'n' {
 			ok = b.literal("null")
@@ -602,15 +610,17 @@ type structFields map[string]*structField
 
 // structField is a field of a struct, or of a struct that is embedded in it.
 type structField struct {
-	name  string
-	index []int
-	at    int // the number of the field
-	fill  fill
+	name    string
+	index   []int
+	at      int // the number of the field
+	fill    fill
+	lookups lookups
+	next    atomic.Pointer[structField] // that was after this one the last time: most objects have their fields in the same order
 }
 
 func fillStruct(fields structFields) fill {
 	return func(b *builder, v reflect.Value) bool {
-		var seen fieldSet
+		var seen seenFields
 		drop := b.takeDrop()
 		return b.each('{', '}', func() bool {
 			name, ok := b.key()
@@ -620,11 +630,12 @@ func fillStruct(fields structFields) fill {
 }
 
 // fill fills the field with that name, unless it is in drop. It returns false if the field is in seen.
-func (f structFields) fill(b *builder, name text, v reflect.Value, drop *Drop, seen *fieldSet) bool {
-	field := f[string(b.content(name))]
+func (f structFields) fill(b *builder, name text, v reflect.Value, drop *Drop, seen *seenFields) bool {
+	field := f.after(seen.last, b.content(name))
 	if field == nil {
 		return b.skip()
 	}
+	seen.last = field
 	var below place
 	if drop != nil {
 		if below = (place{drop: drop}).below(field.name); below.dropped() {
@@ -634,18 +645,37 @@ func (f structFields) fill(b *builder, name text, v reflect.Value, drop *Drop, s
 	for _, i := range field.index {
 		v = v.Field(i)
 	}
+	b.lookups = &field.lookups
 	return seen.add(field.at) && below.fill(b, field.fill, v)
+}
+
+// after returns the field with that name; nil if there is none. It is after last, which may be nil, in an object.
+func (f structFields) after(last *structField, name []byte) *structField {
+	if last == nil {
+		return f[string(name)]
+	}
+	if next := last.next.Load(); next != nil && next.name == string(name) {
+		return next
+	}
+	field := f[string(name)]
+	if field != nil {
+		last.next.Store(field)
+	}
+	return field
 }
 
 // maxFields is the maximum number of fields of a struct with structFields.
 const maxFields = 256
 
-// fieldSet is a set of numbers of fields.
-type fieldSet [maxFields / 64]uint64
+// seenFields are the fields that an object has had so far.
+type seenFields struct {
+	numbers [maxFields / 64]uint64
+	last    *structField // also if it is left out; nil: there was none
+}
 
-// add adds a number, and reports whether it was not in the set.
-func (s *fieldSet) add(at int) bool {
-	word, bit := &s[at/64], uint64(1)<<(at%64)
+// add adds the number of a field, and reports whether it is new.
+func (s *seenFields) add(at int) bool {
+	word, bit := &s.numbers[at/64], uint64(1)<<(at%64)
 	added := *word&bit == 0
 	*word |= bit
 	return added

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"hash/maphash"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 )
@@ -36,7 +37,8 @@ type tables struct {
 	seed     maphash.Seed
 	keys     *stringTable
 	strings  *stringTable
-	subtrees *subtreeTable // nil: the tables are for Own only
+	subtrees *subtreeTable         // nil: the tables are for Own only
+	lookups  [lookupPlaces]lookups // of texts, by the names of members
 
 	emptyObject, emptyArray any // shared
 }
@@ -46,7 +48,7 @@ type tables struct {
 func NewTables(sharing Sharing) *Tables {
 	t := &Tables{sharing: sharing}
 	t.current.Store(newTables(sharing, smallSizes))
-	t.builders.New = func() any { return &builder{} }
+	t.builders.New = func() any { return &builder{random: rand.Uint32()} } //nolint:gosec // it affects only the use of memory
 	return t
 }
 

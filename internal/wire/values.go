@@ -45,14 +45,12 @@ func (b *builder) string() (v value, ok bool) {
 	}
 	content := b.content(t)
 	b.memory += textSize + len(content)
-	v.hash = hashOf(b.tables.seed, content)
 	if len(content) > maxInterned {
-		v.any = string(content)
-	} else if in := b.tables.strings.lookup(content, v.hash); in != nil {
-		v.any = in.boxed
-	} else {
-		v = value{string(content), unseen}
+		v.hash = hashOf(b.tables.seed, content)
+	} else if in, hash := b.intern(content); in != nil {
+		return value{in.boxed, hash}, true
 	}
+	v.any = string(content)
 	return v, true
 }
 
@@ -131,6 +129,7 @@ func (b *builder) member(at place, hash uint64) (_ uint64, ok bool) {
 	if below.dropped() {
 		return hash, b.skip()
 	}
+	b.lookups = b.tables.lookupsOf(nameHash)
 	v, ok := b.value(below)
 	if !ok || at.own == ownRoot && !fits(name, v.any) {
 		return 0, false
