@@ -17,8 +17,8 @@ import (
 )
 
 // Acquire returns a lease on the informer for gvr. With discovery, it first validates that gvr is served, in a version that the lease's policy
-// allows, and can be listed and watched. Ctx limits only this validation: Acquire does not wait for the list, and the end of ctx has no effect
-// later, or on other callers. Acquire sends no request if there is an informer whose type is served, or if the resolver runs and knows the type.
+// allows, and can be listed and watched. Ctx limits only this validation, and has no effect on the lease or on other callers. Acquire does not wait
+// for the list. It sends no request if there is an informer on gvr whose type is served, or if the resolver runs and knows the type.
 //
 // Errors are [*discovery.RefError], [*OptionError], the errors of [discovery.Resolver.Validate], a [*ConflictError] if other leases use
 // the informer with other options, and [ErrShutDown]. With [WithAllowAbsent], it is no error if the type is not served or discovery is

@@ -92,8 +92,8 @@ func NewFilteredMetadataInformer(client metadata.Interface, gvr schema.GroupVers
 }
 
 // DropIn returns a view of the factory with client-go's interface, for code that takes a factory of client-go. The view shares the factory's
-// informers, and neither starts an informer that the other has started. ForResource of the view starts no informer. Start of the view runs
-// informers until its stop channel closes or the factory is shut down, also those of leases that share them.
+// informers, and neither of the two starts an informer that the other has started. ForResource of the view starts no informer. Start of the view runs
+// the informers that ForResource has returned, also if leases share them, until its stop channel closes or the factory is shut down.
 func (f *Factory) DropIn() DynamicSharedInformerFactory {
 	return &dynamicSharedInformerFactory{factory: f}
 }
@@ -130,8 +130,8 @@ type InformerFactory interface {
 // ObjectOrMetadata returns a view of two factories: ForResource returns shared's informer if shared knows
 // the type, and otherwise f's informer with metadata only. Start starts both factories.
 //
-// If f has discovery, ForResource returns the error of [discovery.Resolver.Validate] for a type that f would watch and that is not served, or
-// that can't be listed and watched. It waits for discovery for up to ten seconds. If discovery is inconclusive, there is no error, and the
+// If f has discovery, ForResource returns the error of [discovery.Resolver.Validate] for a type that shared does not know, if the type is not served
+// or can't be listed and watched. ForResource waits for discovery for up to ten seconds. If discovery is inconclusive, there is no error, and the
 // informer waits for the type. If f has no metadata client, the error is an [*OptionError].
 func ObjectOrMetadata(shared informers.SharedInformerFactory, f *Factory) InformerFactory {
 	return &objectOrMetadata{shared, f}

@@ -23,8 +23,8 @@ type ConflictError struct {
 	GVR schema.GroupVersionResource
 	// Option is the name of the option.
 	Option string
-	// Have is its value in the existing informer, and Want the requested one. Functions have no
-	// text: two of them differ if they were made at different times.
+	// Have is its value in the existing informer, and Want the requested one. A function has the text "a function"; two functions are equal only if they
+	// are the same value.
 	Have, Want string
 }
 

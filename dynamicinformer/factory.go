@@ -27,7 +27,7 @@ import (
 // Factory creates informers on resources that are known by GVR, one per resource, and runs them. It is safe for concurrent use. Its methods may
 // be called from event handlers, but a handler that waits for its own informer waits forever.
 //
-// [Factory.Acquire] returns a lease on an informer, which ends with its last lease. [Factory.ForResource] returns an informer that runs until
+// [Factory.Acquire] returns a lease on an informer that ends with its last lease. [Factory.ForResource] returns an informer that runs until
 // the factory ends. With discovery, the factory runs its resolver from Start on, and informers follow the changes of their types.
 type Factory struct {
 	clients form.Clients
@@ -57,9 +57,9 @@ type Factory struct {
 
 // NewForConfig returns a factory for the server of cfg. It creates discovery and a client of package dynamicclient, which share one HTTP
 // client. [WithDiscovery] replaces discovery, or turns it off if its argument is nil. [WithClientOptions] configures the client. NewForConfig
-// does no I/O. A redirect to another server is an error, since it would take the credentials along.
+// does no I/O. A redirect to another server is an error, since that server would get the credentials.
 //
-// The status has the reason why an informer has not synced after the first failed attempt, also while client-go retries internally.
+// After the first failed attempt, the status has the reason why an informer has not synced, also while client-go retries internally.
 // Objects share equal parts, as dynamicclient.WithSharing describes, except objects of informers with a transform. Handlers must not write
 // to objects: a write would change other objects too. If client-go's KUBE_CACHE_MUTATION_DETECTOR is true, objects share no parts, so that
 // the detector reports the right object.
@@ -103,8 +103,8 @@ func NewForConfigAndClient(cfg *rest.Config, httpClient *http.Client, opts ...Op
 	return newFactory(clients, o), nil
 }
 
-// New returns a factory whose informers use client. It has discovery only with the option WithDiscovery. The status has the reason why an
-// informer fails after the internal retries of client: client-go's client returns a 503 with Retry-After after ten seconds or more, and
+// New returns a factory whose informers use client. It has discovery only with the option WithDiscovery. The status has the reason of a failure only
+// after the internal retries of client: client-go's client returns a 503 with Retry-After after ten seconds or more, and the error of
 // a watch after eleven connections that have timed out. New does no I/O.
 func New(client dynamic.Interface, opts ...Option) (*Factory, error) {
 	if source.Unstructured(client) == nil {
@@ -128,7 +128,7 @@ func newFactory(clients form.Clients, o options) *Factory {
 }
 
 // Start runs the requested informers, and those that are requested later, until ctx ends. The end of ctx also closes the factory, as Shutdown
-// does, but does not wait, and does not end informers that [Factory.DropIn] has started. Start returns at once. Only the first call has an
+// does, but without waiting. It does not end informers that [Factory.DropIn] has started. Start returns at once. Only the first call has an
 // effect, and only if the factory has not been closed. A nil ctx never ends.
 func (f *Factory) Start(ctx context.Context) { //nolint:contextcheck // without one, none is inherited
 	if ctx == nil {
@@ -148,7 +148,7 @@ func (f *Factory) Start(ctx context.Context) { //nolint:contextcheck // without 
 }
 
 // ForResource returns the shared informer for gvr, creating it on first use. Calls with an equal gvr return the same informer. If that
-// informer has been stopped, they return a new one, whose lister reads the old cache until it has synced. ForResource does no I/O. The
+// informer has been stopped, they return a new one, whose lister reads the old cache until the new informer has synced. ForResource does no I/O. The
 // informer runs when the factory has been started, until the factory ends. An informer that is first requested after the end of the
 // factory never runs. Leases share the informer if they have the factory's options.
 //
@@ -209,8 +209,8 @@ func (f *Factory) pin(gvr schema.GroupVersionResource, as form.Form) (e *entry, 
 	}
 }
 
-// Resolver returns the factory's discovery, or nil without discovery. The factory runs it from Start
-// on; while the informers have been on at most four types, it requests only these types.
+// Resolver returns the factory's discovery, or nil without discovery. The factory runs it from Start on. While the informers have been on at most
+// four types, the resolver requests only these types.
 func (f *Factory) Resolver() *discovery.Resolver { return f.options.resolver }
 
 // Client returns the dynamic client of the factory, for other requests of the program. It is the client that was given to New, or a client with

@@ -20,12 +20,11 @@ import (
 // ErrNoDiscovery is returned by a method that requires discovery if the factory has none.
 var ErrNoDiscovery = errors.New("dynamicinformer: the factory has no discovery: see WithDiscovery")
 
-// FollowFuncs are the callbacks of [Factory.Follow]. Either may be nil. They are functions instead of an iterator, as [Lease.Watch] and
-// [discovery.Resolver.Subscribe] return, because types of one Follow do not wait for each other.
+// FollowFuncs are the callbacks of [Factory.Follow]. Either may be nil.
 //
 // The calls for one type are sequential: Started, Stopped, Started, and so on. Each Started is followed by a Stopped before Follow returns.
 // Calls for different types are concurrent. A call that takes long, or never returns, delays only its own type and the return of Follow.
-// The next call is then for the present state of the type. Callbacks may call any method of the factory, but must not wait for Follow.
+// The next call for that type has the state of the type at that time. Callbacks may call any method of the factory, but must not wait for Follow.
 type FollowFuncs struct {
 	// Started is called with a lease on a type that is served. The program can add handlers to the lease, in the call or later: they get an addition for each
 	// object that is already listed. Follow releases the lease. If the program has released it before, Follow still waits for the end of the type.
@@ -89,12 +88,12 @@ func WithLeaseOptions(opts ...LeaseOption) FollowOption {
 	return followOptionFunc(func(o *followOptions) { o.lease = append(o.lease, opts...) })
 }
 
-// Follow holds a lease on each type that s selects and that can be listed and watched, or only listed if the leases have [WithPolling], while the type is
-// served and selected, and calls Started and Stopped. When ctx ends it returns nil. When the factory is shut down it returns [ErrShutDown]. In both cases, it
-// first releases all its leases and waits for its callbacks. If the factory has not been started, Follow waits for Start. Calls of Follow are independent of
-// each other. Leases share informers with other leases of the same version policy. ForResource has another version policy:
-// WithLeaseOptions(WithVersionPolicy(discovery.Exact())) shares its informers. If other leases on a type have other options, the type gets a separate informer.
-// Follow ignores the version policy of s: it follows a type once, in the version of the leases' policy.
+// Follow holds a lease on each type that s selects, while the type is served and selected, and calls Started and Stopped. It selects only types that can be
+// listed and watched; if the leases have [WithPolling], a type that can be listed is enough. When ctx ends, Follow returns nil. When the factory is shut down,
+// it returns [ErrShutDown]. In both cases, it first releases all its leases and waits for its callbacks. If the factory has not been started, Follow waits for
+// Start. Calls of Follow are independent of each other. Leases share informers with other leases of the same version policy. ForResource has another version
+// policy: to share its informers, use WithLeaseOptions(WithVersionPolicy(discovery.Exact())). If other leases on a type have other options, the type gets a
+// separate informer. Follow ignores the version policy of s: it follows a type once, in the version of the leases' policy.
 //
 // A type is stopped if there is evidence that it is gone, if its CustomResourceDefinition serves no version of it, or if it is no longer selected, because its
 // verbs, its categories or the labels of its CRD have changed. A failed list, failed discovery, or a change of the served version do not stop a type;

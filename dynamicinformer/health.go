@@ -11,8 +11,8 @@ import (
 	"github.com/gvrkit/gvrkit/status"
 )
 
-// HealthCheck is a check of a factory's informers, for the /healthz or /readyz of a program. It is an http.Handler, a HealthChecker of
-// k8s.io/apiserver, and its Check a Checker of controller-runtime.
+// HealthCheck is a check of a factory's informers, for the /healthz or /readyz of a program. It is an http.Handler and a HealthChecker of
+// k8s.io/apiserver. Its method Check is a Checker of controller-runtime.
 type HealthCheck struct {
 	name    string
 	factory *Factory

@@ -54,21 +54,21 @@ type Lease struct {
 	released atomic.Bool
 }
 
-// Done returns a channel that closes when the lease has been released, or its informer has ended, as with the factory, and all running calls of
-// the lease's handlers have returned. No handler is called after that.
+// Done returns a channel that closes when the lease or its informer has ended, by Release or with the factory, and all running calls of the lease's
+// handlers have returned. After that, no handler of the lease is called.
 func (l *Lease) Done() <-chan struct{} { return l.handlers.Done() }
 
 // Informer returns the lease's view of the shared informer. Handlers that are added through the view belong to the lease. The view refuses
 // to run, and rejects a transform or a watch error handler: use the options instead.
 func (l *Lease) Informer() cache.SharedIndexInformer { return l.view }
 
-// Lister returns a lister on the informer's cache. Its objects are shared and read-only. With a set of namespaces, a list that lacks one
-// also returns a [*status.IncompleteError], and Get returns it instead of NotFound.
+// Lister returns a lister on the informer's cache. Its objects are shared and read-only. With a set of namespaces, a list without one of its
+// namespaces also returns a [*status.IncompleteError], and Get returns that error instead of NotFound.
 func (l *Lease) Lister() cache.GenericLister { return l.entry.informer.Lister() }
 
 // Unstructured returns a reader of the informer's cache, which also selects objects by fields ([lister.Query]). Its objects are shared and
-// read-only, unless it makes copies. If they are not unstructured, reads return an error. With a set of namespaces, it has the errors of
-// Lister, unless opts have lister.WithCompleteness(nil).
+// read-only, unless the reader makes copies. If cached objects are not unstructured, reads return an error. With a set of namespaces, reads return
+// the errors of Lister, unless opts have lister.WithCompleteness(nil).
 func (l *Lease) Unstructured(opts ...lister.ReaderOption) *lister.Reader {
 	opts = append([]lister.ReaderOption{lister.WithCompleteness(l.entry.informer.Incomplete)}, opts...)
 	return lister.NewReader(l.entry.informer.GetIndexer(), l.entry.gvr, opts...)
@@ -79,8 +79,8 @@ func (l *Lease) HasSyncedChecker() cache.DoneChecker {
 	return l.entry.informer.HasSyncedChecker()
 }
 
-// Resource returns the resource as discovery has resolved it last, in the version that is watched. If Acquire has validated it, it is
-// complete from the start. Without discovery, or before the type is served, only its GVR is set.
+// Resource returns the resource as discovery has resolved it last, in the version that is watched. If Acquire has validated the resource, all fields
+// are set from the start. Without discovery, or before the type is served, only its GVR is set.
 func (l *Lease) Resource() discovery.Resource {
 	known := l.entry.state.Snapshot()
 	if res := known.Resource(); res.GVK.Kind != "" || l.validated == nil {
@@ -97,11 +97,11 @@ func (l *Lease) WaitForSync(ctx context.Context, opts ...WaitOption) error {
 	return l.factory.waitFor(ctx, []*entry{l.entry}, newWaitOptions(opts))
 }
 
-// AtLeast waits until the cache has everything of the server up to resourceVersion, or until ctx ends. After a write with that version, the cache
-// has its object in that state or a later one, unless the lease does not select it, its shard has not got it, or the status names it as left out.
-// Handlers may get the event later. An object that is not selected has no event: the version comes with the next event or bookmark, which may take
-// a minute. If the server's versions have decreased, as after a restore of etcd, it returns an error when an event, a list or the server shows
-// that; an informer that has not noticed it yet counts versions before its own as reached. Errors are [ErrReleased] and [*status.VersionError].
+// AtLeast waits until the cache has everything of the server up to resourceVersion, or until ctx ends. After a write with that version, the cache has the
+// object in the written state or a later one, unless the lease does not select the object, the object is not in its shard, or the status names it as left out.
+// Handlers may get the event later. An object that is not selected has no event: the version comes with the next event or bookmark, which may take a minute. If
+// the server's versions have decreased, as after a restore of etcd, AtLeast returns an error when an event, a list or the server shows that. Before that,
+// versions below the informer's own count as reached. Errors are [ErrReleased] and [*status.VersionError].
 func (l *Lease) AtLeast(ctx context.Context, resourceVersion string) error {
 	if l.released.Load() {
 		return ErrReleased
@@ -119,18 +119,18 @@ func (l *Lease) AtLeast(ctx context.Context, resourceVersion string) error {
 	return &status.VersionError{GVR: l.entry.gvr, Want: resourceVersion, Have: have, Err: err}
 }
 
-// MovedHandler is a handler that gets the objects of a namespace that has left the set by [Lease.SetNamespaces], or that [WithNamespaceSelector]
-// no longer selects, and objects that have left the shard of [WithShard]. They exist, but have left the cache: no handler gets OnDelete. The
-// argument is that of OnDelete. Wrappers of client-go, also those of typed informers, hide the method: use Lease.AddEventHandler.
+// MovedHandler is a handler that also gets objects that have left the cache but still exist: those of a namespace that [Lease.SetNamespaces] has
+// removed or [WithNamespaceSelector] no longer selects, and those that have left the shard of [WithShard]. No handler gets OnDelete for them. The
+// argument of OnMoved is that of OnDelete. Wrappers of client-go, also those of typed informers, hide the method: use Lease.AddEventHandler.
 type MovedHandler interface {
 	cache.ResourceEventHandler
 	OnMoved(obj any)
 }
 
 // SetNamespaces replaces the names of [WithNamespaces], for all leases on the informer: a later lease must have the new names. A namespace
-// that is added is listed, and its objects are added. The objects of one that is removed leave the cache, and handlers get no OnDelete: see
-// [MovedHandler]. Other namespaces are not listed again. It does not wait for that. Errors are [ErrReleased], and an [*OptionError] if a
-// name is not valid or the lease has no such option.
+// that is added is listed, and its objects are added. The objects of a namespace that is removed leave the cache, and handlers get no OnDelete: see
+// [MovedHandler]. Other namespaces are not listed again. SetNamespaces does not wait for the lists. Errors are [ErrReleased], and an [*OptionError]
+// if a name is not valid or the lease has no such option.
 func (l *Lease) SetNamespaces(names ...string) error {
 	if l.released.Load() {
 		return ErrReleased
@@ -177,9 +177,9 @@ func (l *Lease) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, o
 	return registration, nil
 }
 
-// AddPackedHandler is AddEventHandlerWithOptions for a handler that gets the objects of a packed cache as they are, except those that are not
-// packed, because of a transform. When an object that it has got is no longer packed, it gets OnDelete with the last packed state. A deletion
-// whose state is not packed has that state as JSON has it, or only the key. If the cache is not packed, it returns an [*OptionError]: see [WithPackedCache].
+// AddPackedHandler is AddEventHandlerWithOptions for a handler that gets the objects of a packed cache without unpacking. It gets no objects that are not packed,
+// because of a transform. When an object that the handler has got is no longer packed, OnDelete gets the last packed state. If the last state of a deleted object
+// is not packed, OnDelete gets the state that its JSON has, or only the key. If the cache is not packed, the error is an [*OptionError]: see [WithPackedCache].
 func (l *Lease) AddPackedHandler(handler cache.TypedResourceEventHandler[*packed.Object], opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	if !l.entry.informer.IsPacked() {
 		return nil, fmt.Errorf("dynamicinformer: %s: %w", discovery.RefOf(l.entry.gvr), &OptionError{Option: "AddPackedHandler", Err: errors.New("acquire the lease with WithPackedCache")})
@@ -188,7 +188,7 @@ func (l *Lease) AddPackedHandler(handler cache.TypedResourceEventHandler[*packed
 }
 
 // RemoveEventHandler removes a handler of this lease. After it has returned, no call of the handler begins. A registration that does not
-// belong to this lease has no effect. A handler may call it: it never waits for a call of a handler, also while the informer stops.
+// belong to this lease has no effect. Handlers may call it, since it never waits for a call of a handler, also while the informer stops.
 func (l *Lease) RemoveEventHandler(registration cache.ResourceEventHandlerRegistration) error {
 	if !l.handlers.Has(registration) {
 		return nil

@@ -12,15 +12,15 @@ import (
 )
 
 // AcquireRef is [Factory.Acquire] for the resource that ref means: a plural, singular, short name or kind, with or without a group and version,
-// as [discovery.Resolver.Resolve] takes it. Without a version, the informer reads the preferred one, also if that changes. With
-// [WithAllowAbsent], the resource may be unknown: the informer waits until the name has a meaning.
+// as [discovery.Resolver.Resolve] takes it. Without a version, the informer reads the preferred version, also after another version has become the
+// preferred one. With [WithAllowAbsent], the resource may be unknown: the informer waits until the name has a meaning.
 //
-// The informer follows the name. It keeps its type until the type is gone, or the name means another one. If it means another one, that is another generation:
-// the objects of the previous type are deleted from the cache, although they may exist on the server. If it means several types, or none while its type is
-// still served, the cache stays up to date, and the state is Degraded, with [status.ReasonAmbiguous] or another reason. [Lease.Resource] is the present type.
+// The informer follows the name. It keeps its type until the type is gone, or the name means another type. The other type is another generation: the objects of
+// the previous type are deleted from the cache, although they may exist on the server. If the name means several types, or none while the informer's type is still
+// served, the cache stays up to date, and the state is Degraded, with [status.ReasonAmbiguous] or another reason. [Lease.Resource] is the present type.
 //
-// Leases with equal ref share an informer. It is not shared with leases on the GVR, whose type can't change. A
-// lister's errors and client-go's metrics have the parts of the name.
+// Leases with equal ref share an informer. Leases on the GVR do not share it, since their type can't change. Errors of listers and client-go's metrics have the
+// parts of ref instead of the GVR.
 //
 // Errors are those of Acquire, [ErrNoDiscovery], and a [*discovery.AmbiguousError], also with WithAllowAbsent.
 func (f *Factory) AcquireRef(ctx context.Context, ref string, opts ...LeaseOption) (*Lease, error) {

@@ -29,7 +29,7 @@ import (
 )
 
 // Option configures a Factory and, through it, all its informers. Every combination of options is valid. If an option is given twice, the last
-// one counts. A nil Option has no effect. If no server accepts the value of an option, the function with the option returns an [*OptionError].
+// one counts. A nil Option has no effect. If no server accepts the value of an option, the function that takes the option returns an [*OptionError].
 type Option interface{ apply(*options) }
 
 // LeaseOption configures one lease and its informer. It replaces the same option of the factory. Every combination is valid. If an option
@@ -81,8 +81,8 @@ func newOptions(opts ...Option) options {
 }
 
 // WithDiscovery makes the factory ask resolver about each resource before the first request for it: whether it is served, supports list and
-// watch, and is namespaced. From Start on, or while an informer runs, the factory runs the resolver, unless the program runs it, and
-// follows the changes of each type: see [Factory]. A nil resolver, the default of [New], turns discovery off: then the factory sends
+// watch, and is namespaced. The factory runs the resolver from Start on, or while an informer runs, unless the program runs it. Informers follow the
+// changes of their types: see [Factory]. A nil resolver, the default of [New], turns discovery off: then the factory sends
 // requests without a check, and no type is ever gone.
 func WithDiscovery(resolver *discovery.Resolver) Option {
 	return optionFunc(func(o *options) { o.resolver = resolver })
@@ -102,7 +102,7 @@ func WithMetadataClient(client metadata.Interface) Option {
 	return optionFunc(func(o *options) { o.metadata = client })
 }
 
-// WithListConcurrency limits the first lists in progress of all informers of the factory. The others wait in the order in which their
+// WithListConcurrency limits the number of first lists in progress of all informers of the factory. Further lists wait in the order in which their
 // informers began, with [status.ReasonQueued]. A watch-list counts until its initial events are complete. A list that has failed waits
 // again, behind the others. A list without progress for a minute no longer counts. The list of a type that was created again is a first
 // list; a list after a gap is not, and never waits. If lists is zero or less, the default, there is no limit.
@@ -110,20 +110,20 @@ func WithListConcurrency(lists int) Option {
 	return optionFunc(func(o *options) { o.lists = lists })
 }
 
-// WithListBudget limits the estimated size of the first lists in progress, as JSON, in bytes. A list waits as with [WithListConcurrency],
-// and again after its first page, which shows its size. A list that is larger than the budget is alone. Informers use first lists in pages
-// instead of watch-lists. The size of a list with a selector, or of a set of namespaces, is not known in advance: it counts as far as it has
-// arrived. If bytes is zero or less, the default, there is no limit.
+// WithListBudget limits the estimated size of all first lists in progress, in bytes of JSON. A list waits as with [WithListConcurrency], and again
+// after its first page, which shows its size. A list that is larger than the budget is the only one in progress. Informers use first lists in pages
+// instead of watch-lists. The size of a list with a selector, or of a set of namespaces, is not known in advance: only its pages that have arrived
+// count. If bytes is zero or less, the default, there is no limit.
 func WithListBudget(bytes int64) Option {
 	return optionFunc(func(o *options) { o.listBytes = bytes })
 }
 
-// WithMemoryBudget limits the memory of all caches of the factory, as [status.Informer] has it in CacheBytes. The first page of a first
-// list shows how much memory the cache will take: that of its objects in the informer's form, times the remaining ones. If that does not
-// fit, no other page is requested, and the informer waits with [status.ReasonOverBudget] until other caches have released enough memory, or
-// for [Lease.Retry]. Other informers that fit are not affected. The server does not report the remaining objects of a list with a selector:
-// it is refused at the page that does not fit. A cache that grows later is kept and counts, see [Factory.MemoryBudget]. Informers use first
-// lists in pages instead of watch-lists. If bytes is zero or less, the default, there is no limit.
+// WithMemoryBudget limits the memory of all caches of the factory: the sum of CacheBytes of [status.Informer]. The first page of a first list shows
+// how much memory the cache will take, if the remaining objects are like those of the page. If that does not fit, no other page is requested, and the
+// informer waits with [status.ReasonOverBudget] until other caches have released enough memory, or for [Lease.Retry]. Other informers that fit are
+// not affected. The server does not report the number of remaining objects of a list with a selector: such a list is refused at the page that does
+// not fit. A cache that grows later is kept and counts: see [Factory.MemoryBudget]. Informers use first lists in pages instead of watch-lists. If
+// bytes is zero or less, the default, there is no limit.
 func WithMemoryBudget(bytes int64) Option {
 	return optionFunc(func(o *options) { o.memory = bytes })
 }
@@ -135,9 +135,9 @@ type BudgetPolicy int
 const (
 	// RefuseOverBudget lets the informer wait.
 	RefuseOverBudget BudgetPolicy = iota
-	// PackOverBudget packs the cache, as [WithPackedCache] does, before its first object is stored, and lets the informer wait only if it
-	// does not fit in packed form either. A cache stays packed; [status.Informer] has that in Packed. It is not packed for a namespace that
-	// is added to a set later, or after it has grown. Informers on metadata or Go types wait.
+	// PackOverBudget packs the cache, as [WithPackedCache] does, before its first object is stored, and lets the informer wait only if it does not fit in
+	// packed form either. A packed cache stays packed, and Packed of [status.Informer] is true. A cache is not packed later, neither for a namespace that is
+	// added to a set nor because it has grown. Informers on metadata or Go types wait.
 	PackOverBudget
 )
 
@@ -164,20 +164,19 @@ func WithNamespace(namespace string) InformerOption {
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = namespace, nil })
 }
 
-// WithNamespaces limits informers to a set of namespaces, which [Lease.SetNamespaces] changes. There is one informer with one cache. Each
-// namespace has its own lists, watches and pauses; one in which requests fail does not affect the others, and does not delay the first sync
-// for more than a minute: [status.Informer] has it in Namespaces. The informer itself fails only if all namespaces fail. Until a namespace
-// has been listed, listers return a [*status.IncompleteError] beside the objects of the others. The set uses lists instead of watch-lists,
-// and its goroutines call a watch error handler concurrently. Without names, the set is empty. A name that is not valid is an
-// [*OptionError]. It replaces an earlier [WithNamespace].
+// WithNamespaces limits informers to a set of namespaces, which [Lease.SetNamespaces] changes. There is one informer with one cache. Each namespace has its own
+// lists, watches and pauses. A namespace in which requests fail does not affect the others, delays the first sync for at most a minute, and is in Namespaces of
+// [status.Informer]. The informer itself fails only if all namespaces fail. Until a namespace has been listed, listers return a [*status.IncompleteError] with
+// the objects of the others. The set uses lists instead of watch-lists, and its goroutines call a watch error handler concurrently. Without names, the set is
+// empty. A name that is not valid is an [*OptionError]. It replaces an earlier [WithNamespace].
 func WithNamespaces(names ...string) InformerOption {
 	chosen := namespaces.Named(names...)
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", chosen.After(s.namespaces) })
 }
 
-// WithNamespaceSelector limits informers to the namespaces whose labels selector selects, as [WithNamespaces] does: they come and go with
-// the Namespace objects and their labels. The informer lists and watches Namespace objects, which the user must be allowed to do; until
-// they have been listed, it is not synced, and has the reason. A selector that can't be parsed is an [*OptionError]. It replaces an earlier
+// WithNamespaceSelector limits informers to the namespaces whose labels match selector, as [WithNamespaces] does. The set changes with the Namespace
+// objects and their labels. The informer lists and watches Namespace objects, which the user must be allowed to do. Until they have been listed, the
+// informer is not synced, and its status has the reason. A selector that can't be parsed is an [*OptionError]. It replaces an earlier
 // [WithNamespace] or [WithNamespaces].
 func WithNamespaceSelector(selector string) InformerOption {
 	chosen := namespaces.Labeled(selector)
@@ -185,10 +184,10 @@ func WithNamespaceSelector(selector string) InformerOption {
 }
 
 // WithAllowedNamespaces limits informers to namespaces that the user may list. If a list of all namespaces is forbidden, the informer follows
-// Namespace objects, as [WithNamespaceSelector] does, and goes on with those whose lists are not forbidden: the others are not in its status
-// and are tried again after five minutes, or on [Lease.Retry]. A list of all namespaces from the cache returns also a
-// [*status.IncompleteError], which names the others. One that is forbidden later keeps its objects and has the reason. It is tried more often at
-// first, and so are all if all are forbidden. An informer that has fallen back stays so. [WithNamespaces] or [WithNamespaceSelector], in any order, limit it.
+// Namespace objects, as [WithNamespaceSelector] does, and leaves out those whose lists are forbidden. Its status does not have them, and it tries them again
+// after five minutes, or on [Lease.Retry]. A list of all namespaces from the cache also returns a [*status.IncompleteError], which names them. A namespace
+// that is forbidden later keeps its objects, and its status has the reason. It is tried more often at first, and so are all namespaces if all are forbidden.
+// The informer does not list all namespaces again. [WithNamespaces] or [WithNamespaceSelector], in any order, limit the namespaces.
 func WithAllowedNamespaces() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", s.namespaces.Allowed() })
 }
@@ -219,7 +218,7 @@ func WithTransform(transform cache.TransformFunc) InformerOption {
 }
 
 // WithIndexers adds indexers to each informer's cache, besides the index by namespace, which every informer has under the name cache.NamespaceIndex.
-// Indexers may replace that one, as in client-go: listers of one namespace read it. A lease adds the indexers to its shared informer.
+// Indexers may replace that index, as in client-go, but listers of one namespace read it. A lease adds the indexers to its shared informer.
 func WithIndexers(indexers cache.Indexers) InformerOption {
 	indexers = maps.Clone(indexers)
 	return informerOptionFunc(func(s *settings) { s.indexers = indexers })
@@ -249,7 +248,7 @@ type RemovalPolicy int
 const (
 	// EmitDeletes empties the cache: handlers get the deletion of each object, with its last state.
 	EmitDeletes RemovalPolicy = iota
-	// KeepCache keeps the cache; the status has the time since when it is stale. When the type is served again, handlers get the
+	// KeepCache keeps the cache; the status has the time since when the cache is stale. When the type is served again, handlers get the
 	// differences. If it is another type with the same name, handlers first get the deletion of all objects.
 	KeepCache
 )
@@ -311,18 +310,18 @@ func WithStrictDecoding() InformerOption {
 }
 
 // WithPackedCache makes the informer cache objects in packed form (package packed), in about a tenth of client-go's memory. Readers, index
-// functions, transforms and handlers have ordinary unstructured objects, which are unpacked for them, in 20 to 50 µs, and again after the
-// garbage collector has run, unless the program keeps them. Handlers of [Lease.AddPackedHandler], selectors and queries unpack nothing. An
+// functions, transforms and handlers get ordinary unstructured objects. Unpacking an object takes 20 to 50 µs; after a garbage collection, it is
+// unpacked again, unless the program has kept it. Handlers of [Lease.AddPackedHandler], selectors and queries unpack nothing. An
 // object to which a transform has given another type, or values that no decoder returns, is cached as it is. A lease without the option can
-// share an informer with a packed cache; the opposite is a [*ConflictError]. Informers on metadata or Go types ignore the option. For
-// tests, GVRKIT_PACKED_CACHES=true in the environment sets it for all informers.
+// share an informer with a packed cache. A lease with the option can't share an informer without one: that is a [*ConflictError]. Informers on
+// metadata or Go types ignore the option. For tests, GVRKIT_PACKED_CACHES=true in the environment sets it for all informers.
 func WithPackedCache() InformerOption {
 	return informerOptionFunc(func(s *settings) { s.packed = true })
 }
 
-// WithPolling lists a type that can't be watched again after each period, which is at least 1 s, with 10 % jitter, and handlers get the differences:
-// of several changes of an object between two lists, only the last one. Objects without a resourceVersion are compared by their content. Types that
-// can be watched are watched. Without the option, or if period is zero or less, the informer waits with [status.ReasonVerbNotSupported].
+// WithPolling makes informers list a type that can't be watched, and list it again after each period, which is at least 1 s, with 10 % jitter. Handlers get the
+// differences: of several changes of an object between two lists, only the last one. Objects without a resourceVersion are compared by their content. Types
+// that can be watched are watched. Without the option, or if period is zero or less, the informer waits with [status.ReasonVerbNotSupported].
 func WithPolling(period time.Duration) InformerOption {
 	if period > 0 {
 		period = max(period, time.Second)
@@ -333,10 +332,10 @@ func WithPolling(period time.Duration) InformerOption {
 // WithShard limits informers to the objects of shard, of all namespaces or of those that other options choose. Lists and watches request only
 // them; a server without the feature ShardedListAndWatch sends all, and the others are left out. When the shard changes, gained objects are
 // listed and added, beside the open watch; lost ones leave the cache, and handlers get OnMoved if they are a [MovedHandler], and no deletion.
-// A handler is called only for objects that shard owns at that time, and the shard lets slots go after the calls in progress: other events wait
-// until it owns the object again, or has lost it. A program that acts later than its handlers, such as one with a queue, calls shard.Owns first.
-// The first list waits for the first slots, for up to 20 s; slots that are gained later do not wait for a budget. Objects without a UID count as those of one
-// slot, but handlers are called for them also without it, and the shard does not wait for these calls. A nil shard has no effect.
+// A handler is called only for objects that shard owns at that time: other events wait until shard owns the object again, or has lost it. Shard lets a slot
+// go only after the calls in progress for its objects. A program that acts later than its handlers, such as one with a queue, calls shard.Owns first.
+// The first list waits for the first slots, for up to 20 s; slots that are gained later do not wait for a budget. Objects without a UID are in one slot, but
+// handlers are called for them also if shard does not own that slot, and shard does not wait for these calls. A nil shard has no effect.
 func WithShard(shard sharding.Shard) InformerOption {
 	if shard != nil && !reflect.ValueOf(shard).Comparable() {
 		shard = &struct{ sharding.Shard }{shard} // leases compare shards
@@ -359,7 +358,7 @@ func WithMetadataOnly() LeaseOption {
 }
 
 // WithSeparateInformer gives the lease its own informer, with its own cache and watch. Without it, leases share an informer and must have
-// the same options of informers, except that indexers are added.
+// the same options of informers. Only indexers may differ: those of all leases are added.
 func WithSeparateInformer() LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.separate = true })
 }
@@ -377,13 +376,13 @@ func WithLeaseName(name string) LeaseOption {
 }
 
 // WithCoalescing merges the events that a handler of the lease has not got yet: at most one event of each object waits, with its latest
-// state. An addition and an update become an addition, two updates one update from the first old object to the last new one, an update and
-// a deletion a deletion, an addition and a deletion nothing; a deletion and the addition of a new object stay two events. Without the
+// state. An addition and an update become an addition. Two updates become one update from the first old object to the last new one. An update and a
+// deletion become a deletion. An addition and a deletion become no event. A deletion and the addition of a new object stay two events. Without the
 // option, as in client-go, all events wait, and use memory without limit. HasSynced of the registration is true when each object of the
 // initial list has been delivered or merged.
 //
-// Limit is the maximum number of old objects of updates and of deleted objects that wait for a handler, which are not in the cache. Zero or
-// less is the number of objects. Beyond it, no event is left out and nothing waits for the handler, but these objects have only apiVersion,
+// Limit is the maximum number of objects that wait for a handler and are not in the cache: old objects of updates, and deleted objects. Zero or less
+// is the number of cached objects. Beyond limit, no event is left out and nothing waits for the handler, but these objects have only apiVersion,
 // kind and metadata, without managedFields, and OnDelete gets a [cache.DeletedFinalStateUnknown] with the object.
 func WithCoalescing(limit int) LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.handlers.Coalescing, o.handlers.States = true, limit })
@@ -481,12 +480,12 @@ type InformerMetricsForgetter interface {
 // is nil, the default, there are no metrics.
 //
 // client-go accepts a name only once for each GVR. So the factory uses one identity for all informers on a GVR. Two of them run at the same time
-// if one has not ended yet, if they have different version policies, or with [WithSeparateInformer]. Then only the informer that began first is
-// published. When it has ended, the next one is published with its last gauge values; its earlier latencies are not observed again. The package
-// calls provider when an informer begins to run, which is when its type is served. When the last informer on a GVR has ended, it calls
-// ForgetInformer if provider is an [InformerMetricsForgetter]; otherwise it sets the gauges to zero. This is complete when Shutdown returns nil.
-// The package can't call client-go's process-wide provider: client-go calls it when an informer is created, all informers on a GVR publish at
-// the same time, so that a gauge has the last value of any of them, and no metrics are forgotten before name is released.
+// if an earlier one has not ended yet, if they have different version policies, or with [WithSeparateInformer]. Then only the metrics of the informer
+// that began first are published. When it has ended, those of the next one are published, with its last gauge values; its earlier latencies are not
+// observed again. The package calls provider when an informer begins to run, which is when its type is served. When the last informer on a GVR has
+// ended, it calls ForgetInformer if provider is an [InformerMetricsForgetter]; otherwise it sets the gauges to zero. This is complete when Shutdown
+// returns nil. If provider is nil, client-go calls its process-wide provider when an informer is created. All informers on a GVR then
+// publish at the same time, so that a gauge has the last value of any of them, and no metrics are forgotten before name is released.
 //
 // Factories can share a name only if they have the same Option value. The owner of name releases it after Shutdown. An informer that a user
 // runs without the factory has metrics only if the factory is also started, and until it ends.

@@ -103,8 +103,8 @@ func (l *Lease) Watch(ctx context.Context) iter.Seq[status.Informer] {
 // that of [status.Informer] and [status.Explanation].
 //
 // Mount it at a path that ends with a slash, such as /informers/: then /informers/pods.v1 is one resource, and other paths are not found. It
-// works at any path of an http.ServeMux, and behind http.StripPrefix. Other routers should also mount it at a path that ends with a slash; such a
-// router may be at the root of an http.ServeMux. So a page at the root also serves the table at paths of several segments.
+// works at any path of an http.ServeMux, and behind http.StripPrefix. Other routers should also mount it at a path that ends with a slash. Since such
+// a router may be at the root of an http.ServeMux, a page at that root also serves the table at paths of several segments.
 //
 // The page is read-only, shows no objects and sends no request. No goroutine outlives the requests that wait for its response. It also works before Start and
 // after Shutdown. Requests within half a second share one call of Status. A slow client does not delay other clients or the factory.

@@ -14,11 +14,11 @@ import (
 )
 
 // WaitForSync waits until all informers of the factory, or the informers on the resources of [WithResources], have listed their resources,
-// or until ctx ends. It returns nil, or joins the [*status.NotSyncedError] of each informer that has not synced. The errors are in the
-// order of [WithResources], or sorted by name. After the list, it waits at most 100 ms for the first watch.
+// or until ctx ends. It returns nil, or an error that joins the [*status.NotSyncedError] of each informer that has not synced, in the order of
+// [WithResources] or sorted by name. After the list, it waits at most 100 ms for the first watch.
 //
-// If there is evidence that its type is gone, an informer is not synced until the type is served and listed again, although its HasSynced
-// stays true. A synced informer whose requests fail later stays synced: [Factory.Status] reports the failure.
+// If there is evidence that the type of an informer is gone, the informer is not synced until the type is served and listed again, although its
+// HasSynced stays true. A synced informer whose requests fail later stays synced: [Factory.Status] reports the failure.
 //
 // If a type can't be listed, WaitForSync waits until ctx ends, and the error has the reason. With [WithFailFast], it returns earlier if the reason lasts. If a
 // named resource has no informer, it returns an error at once. It does not wait for an informer that ended before it had synced. It does not start informers.

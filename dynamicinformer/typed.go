@@ -15,7 +15,7 @@ import (
 	"github.com/gvrkit/gvrkit/lister"
 )
 
-// Object is what the type T of [AcquireTyped] must be: a pointer to a struct with TypeMeta and ObjectMeta.
+// Object is the constraint on the type T of [AcquireTyped]: a pointer to a struct with TypeMeta and ObjectMeta.
 type Object = lister.Object
 
 // TypedLease is a lease on an informer whose objects are of type T. Cached objects are shared and read-only. It has all methods of
@@ -24,17 +24,17 @@ type TypedLease[T Object] struct {
 	*Lease
 }
 
-// AcquireTyped is [Factory.Acquire] for an informer whose objects are of type T, such as *corev1.Pod or the Go type of a custom resource.
-// With a factory of NewForConfig, the server's JSON is decoded straight to T. With a factory of New, the objects of its client are converted
-// to T. Fields that T does not have are dropped. T is also the type of objects in transforms, index functions and handlers. Objects share
-// equal parts of metadata and of fields of type any, and pointers to small integers, as in [NewForConfig]. [WithGoType] takes T at run time.
+// AcquireTyped is [Factory.Acquire] for an informer whose objects are of type T, such as *corev1.Pod or the Go type of a custom resource. With a factory of
+// NewForConfig, the server's JSON is decoded straight to T. With a factory of New, the objects of its client are converted to T. Fields that T does not have
+// are dropped. T is also the type of objects in transforms, index functions and handlers. Objects share equal parts of metadata and of fields of type any, and
+// pointers to small integers, as in [NewForConfig]. [WithGoType] is for a type that is known only at run time.
 //
 // An object that can't be decoded to T is left out, and the status names it, with [status.ReasonDecodeFailed]; all others are served. The
 // object is added with its next version that can be decoded. The same is true of an object for which the transform returns another type.
 // Leases with equal T share an informer; the informers of other leases on gvr are separate. Fields that [WithClientOptions] leaves out are zero.
 //
 // The error is an [*OptionError] with [WithMetadataOnly], if T is not a pointer to a struct that embeds TypeMeta and ObjectMeta as values, or
-// if T is a type of k8s.io/api and discovery knows that gvr has another kind, group or version; before discovery knows it, objects of
+// if T is a type of k8s.io/api and discovery knows that gvr has another kind, group or version. Before discovery knows that, objects of
 // another kind are left out. Any other T is not compared with the kind: objects of another type are cached with the fields that T has.
 func AcquireTyped[T Object](ctx context.Context, f *Factory, gvr schema.GroupVersionResource, opts ...LeaseOption) (*TypedLease[T], error) {
 	if f == nil {
@@ -54,8 +54,8 @@ func AcquireTyped[T Object](ctx context.Context, f *Factory, gvr schema.GroupVer
 	return &TypedLease[T]{lease}, nil
 }
 
-// WithGoType makes the objects of the lease's informer those of [AcquireTyped], for the Go type of example, which is not used otherwise.
-// It replaces an earlier [WithMetadataOnly].
+// WithGoType makes the objects of the lease's informer values of the Go type of example, as [AcquireTyped] does for T. Only the type of example is used. It
+// replaces an earlier [WithMetadataOnly].
 func WithGoType(example runtime.Object) LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.form = form.OfType(reflect.TypeOf(example)) })
 }
@@ -66,7 +66,7 @@ func (l *TypedLease[T]) Informer() cache.TypedSharedIndexInformer[T] {
 }
 
 // Lister returns a lister on the informer's cache. Its objects are shared and read-only. listers.NewNamespaced limits it to a namespace.
-// Unlike that of Lease, it does not report that namespaces of a set are missing: [Lease.Status] has them.
+// Unlike the lister of Lease, it does not report that namespaces of a set are missing: [Lease.Status] does.
 func (l *TypedLease[T]) Lister() listers.ResourceIndexer[T] {
 	return listers.New[T](l.Lease.Informer().GetIndexer(), l.entry.gvr.GroupResource())
 }
