@@ -15,8 +15,8 @@ import (
 // wait; otherwise Await asks the server every 2 s. It may take some seconds more until the server can
 // list a new type.
 //
-// If ctx ends first, the error has the last answer and the cause of ctx. For a GVR that is not possible,
-// Await returns a [*RefError] at once.
+// If ctx ends first, the error has the last answer and the cause of ctx. If gvr is not the name of any
+// possible resource, Await returns a [*RefError] at once.
 func (r *Resolver) Await(ctx context.Context, gvr schema.GroupVersionResource) (Resource, error) {
 	if err := CheckGVR(gvr); err != nil {
 		return Resource{}, err

@@ -15,12 +15,12 @@
 // answers from memory. If it may not watch them, it polls. [Resolver.Subscribe] then reports
 // changes, [Resolver.Await] waits for a type, and [Resolver.RESTMapper] returns a mapper that is
 // always current. A [Selector] selects types, for [Resolver.ResolveAll]. A [VersionPolicy] decides which
-// version an informer reads. [Resolver.Status] says from what the resolver answers.
+// version an informer reads. [Resolver.Status] reports the sources of the resolver's answers.
 //
 // The last known resources of a group version stay valid while the server can't be asked for them,
 // or marks its response as stale. A type is removed only if there is evidence: its CRD was deleted or
-// serves no version, or documents do not list the type: two, or one after its APIService was deleted. A
-// failed request is not evidence.
+// serves no version, or two discovery documents (one, if its APIService was deleted) do not list the
+// type. A failed request is not evidence.
 //
 // A resolver starts no goroutine that outlives the call that needs it, holds no lock during a
 // request, and is safe for concurrent use.

@@ -100,8 +100,7 @@ type InconclusiveError struct {
 	Asked time.Time
 	// Again is the time of the next possible request: the server's Retry-After, at most ten minutes
 	// later, or the end of a short pause after several failures in a row, which increases to a second.
-	// Zero means now.
-	// Earlier questions get the same error without a request.
+	// Zero means now. Questions before that time get the same error without a request.
 	Again time.Time
 	// Err is the cause.
 	Err error

@@ -77,16 +77,17 @@ type EvidenceKind string
 
 // The kinds of evidence. Only CRDDeleted implies that the objects are deleted, too.
 const (
-	// CRDDeleted: its CustomResourceDefinition was deleted. Without a UID: the backing has become
-	// known, and was created after the type was known.
+	// CRDDeleted: its CustomResourceDefinition was deleted. If CRDUID is empty, the backing has
+	// become known, and was created after the type was known.
 	CRDDeleted EvidenceKind = "CRDDeleted"
 	// NoVersionServed: its CustomResourceDefinition serves no version, or is not established any
-	// more. If it is deleted later, subscribers get another Removed event, with CRDDeleted, also those that
-	// have begun in between.
+	// more. If it is deleted later, subscribers get another Removed event, with CRDDeleted, also
+	// subscribers that have begun in between.
 	NoVersionServed EvidenceKind = "NoVersionServed"
 	// NotListed: two documents that were requested at least 5 s apart do not list the type, or one
-	// after its APIService was deleted. If CustomResourceDefinitions were not known, and are later, subscribers
-	// get another Removed event, with CRDDeleted or NoVersionServed, as after NoVersionServed.
+	// after its APIService was deleted. If CustomResourceDefinitions were not known then and become known
+	// later, subscribers get another Removed event, with CRDDeleted or NoVersionServed, as after
+	// NoVersionServed.
 	NotListed EvidenceKind = "NotListed"
 )
 

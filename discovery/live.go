@@ -85,14 +85,14 @@ func (p pace) backoff() wait.Backoff {
 var ErrRunning = errors.New("discovery: the resolver runs already")
 
 // Run keeps the resolver current until ctx ends, and then returns nil. While it runs, the resolver
-// answers from memory, [Resolver.Subscribe] reports changes, and refusals are stored until the next
-// change, or for 2 s while CRDs or APIServices can't be watched.
+// answers from memory, [Resolver.Subscribe] reports changes, and answers that a resource is not
+// served are stored until the next change, or for 2 s while CRDs or APIServices can't be watched.
 //
 // The discovery documents have the served resources. The metadata of CustomResourceDefinitions and
 // APIServices, which Run watches, has the backings, and shows when the documents have to be requested
 // again. Run starts with requests for both documents and both lists at the same time. The first snapshot
-// has all four, or, after a second, those that were received. Run reads an APIService if the server has
-// not created it. It reads a CRD only
+// has all four, or, after a second, those that were received. Run reads an APIService unless the server
+// itself has created it. It reads a CRD only
 //
 //   - while a caller waits for its type ([Resolver.Await] or an informer) and the documents do not list it;
 //   - for a question that would be refused although the CRD has changed less than ten seconds ago:
@@ -127,14 +127,14 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 // watch is forbidden; then the list is also repeated. Without APIServices, Run can't tell that another server
 // serves a type; without CRDs, that another CRD does.
 //
-// A request for an unchanged document costs a few hundred bytes. On a server without aggregated discovery,
-// which needs a request for each group version, 2 s are 10 s and 10 s are 50 s.
+// A request for an unchanged document costs a few hundred bytes. A server without aggregated discovery
+// needs a request for each group version: there, the periods of 2 s and 10 s are 10 s and 50 s.
 //
 // The resolver of a factory of package dynamicinformer begins with a narrow run, which
 // [Status.Narrow] reports: it requests only the types that informers of the factory are or have been
 // on, while these are at most four. For each type it reads the document of the group version, once a
 // minute, and lists and watches the metadata of the type's CRD and APIService. The run widens to what is
-// described above, for good, when
+// described above, and stays wide, when
 //
 //   - an informer is on a fifth type, also if others are released, or on another version or with another
 //     [VersionPolicy] than [Exact];

@@ -48,7 +48,8 @@ func newOptions(opts []Option) options {
 
 // WithRequestTimeout sets the timeout of requests, within the caller's context. If the server does not
 // respond in time, the answer is inconclusive. The default is 30 s. A timeout of zero or less has no
-// effect, and neither has that of a rest.Config or an HTTP client, which would end watches, too.
+// effect. The timeout of a rest.Config or an HTTP client has no effect either, since it would also end
+// watches.
 func WithRequestTimeout(timeout time.Duration) Option {
 	return optionFunc(func(o *options) {
 		if timeout > 0 {

@@ -39,8 +39,8 @@ func (r Ref) String() string {
 	return s
 }
 
-// ParseRef parses a reference: plural, plural.group, plural.version.group, or one of the forms with a
-// slash: group/version/plural ("crd.projectcalico.org/v1/ipamblocks", and "v1/pods" in the core group)
+// ParseRef parses a reference: plural, plural.group or plural.version.group. With a slash, the forms
+// are group/version/plural ("crd.projectcalico.org/v1/ipamblocks", and "v1/pods" in the core group)
 // and the texts of a GroupVersionResource and a GroupVersionKind ("crd.projectcalico.org/v1,
 // Kind=IPAMBlock"). It sends no request. A [Resolver] finds out whether the resource exists.
 //

@@ -123,18 +123,18 @@ func newResolver(s server, opts []Option) *Resolver {
 // The group may be a prefix, as in kubectl: proxies.config is proxies.config.openshift.io, unless there
 // is a group config with the resource proxies.
 //
-// If a name is the plural of one resource and the singular, a short name or the kind of another, the
-// first of these forms decides. kubectl, too, prefers plurals and singulars to short names, and these
-// to kinds. If a name matches resources of several groups, Resolve takes that of the group that is
-// the first in the server's order, as kubectl does, if it is a group of Kubernetes itself. Otherwise that is
-// an error.
+// If a name is one form of one resource and another form of another, the first form in this order decides:
+// plural, singular, short name, kind. kubectl, too, prefers plurals and singulars to short names, and these
+// to kinds. If a name matches resources of several groups, and the first of these groups in the server's
+// order is a group of Kubernetes itself, Resolve takes the resource of that group, as kubectl does.
+// Otherwise the name is ambiguous.
 //
-// While the resolver runs, a known resource needs no request. An unknown one needs one conditional
-// request, unless the same question was asked since the last change, and, if CRDs or APIServices can't be
-// watched, in the last 2 s (10 s without aggregated discovery). Concurrent callers share this request.
-// There are at most 50 such requests per second after a burst of 300: the caller waits. If the resolver
-// does not run, Resolve sends two requests. On a server without aggregated discovery, it sends one for
-// each group version.
+// While the resolver runs, a known resource needs no request. An unknown resource needs one conditional
+// request, unless the same question was asked since the last change. If CRDs or APIServices can't be
+// watched, that counts only for 2 s (10 s without aggregated discovery). Concurrent callers share this
+// request. After a burst of 300, callers wait: there are at most 50 such requests per second. If the
+// resolver does not run, Resolve sends two requests. On a server without aggregated discovery, it sends
+// one for each group version.
 //
 // After two failures in a row, the next request is sent after a pause, which increases to a second.
 // Until then, the answer is the last error.
@@ -161,8 +161,9 @@ func (r *Resolver) Resolve(ctx context.Context, ref string) (Resource, error) {
 	return res, err
 }
 
-// ResolveGVR returns the resource that is served as gvr. If the resolver does not run, it sends one
-// request for a served resource, whose result does not have the other versions.
+// ResolveGVR returns the resource that is served as gvr. If the resolver does not run and the
+// resource is served, ResolveGVR sends one request, and the result does not have the other
+// versions.
 func (r *Resolver) ResolveGVR(ctx context.Context, gvr schema.GroupVersionResource) (Resource, error) {
 	if c := r.current.Load(); c != nil {
 		if res := c.served(gvr); res != nil {
@@ -218,9 +219,9 @@ func (r *Resolver) ResolveGK(ctx context.Context, gk schema.GroupKind) (Resource
 // Validate returns the resource that is served as gvr if it supports verbs. The default verbs are list
 // and watch. Validate does not check the permissions of the user.
 //
-// If the resolver does not run, Validate sends one request for a served resource. Otherwise it also
-// requests all documents: for suggestions, and because one response with status code 404 is not
-// conclusive. It may be temporary, or the address may be wrong.
+// If the resolver does not run, Validate sends one request for a served resource. For any other
+// resource, it also requests all documents: for suggestions, and because one response with status
+// code 404 is not conclusive. It may be temporary, or the address may be wrong.
 //
 // The errors are [*VerbError] and those of Resolve, except [*AmbiguousError].
 func (r *Resolver) Validate(ctx context.Context, gvr schema.GroupVersionResource, verbs ...string) (Resource, error) {

@@ -22,7 +22,8 @@ type Selector struct {
 	// Resources are types by plural and group. The resource "*" means each type of the group.
 	Resources []schema.GroupResource
 	// Names are references as [Resolver.Resolve] takes them, such as short names or kinds: a type is selected if
-	// one of them means it at present, in any version. Their meanings can change with every type of the server.
+	// one of them means it at present, in any version. The meaning of a name can change when any type of the
+	// server changes.
 	Names []string
 	// Except are types that are not selected, in the form of Resources.
 	Except []schema.GroupResource
@@ -95,7 +96,7 @@ func (s *Selector) groups() []string {
 // of each first. It is not an error if s selects nothing.
 //
 // If a part of the server that may have more resources does not respond, ResolveAll returns the found
-// resources and an [*InconclusiveError]. If one of the names is ambiguous, it returns the types of the others
+// resources and an [*InconclusiveError]. If a name is ambiguous, it returns the types of the other names
 // and an [*AmbiguousError]. Selection by the labels of CRDs requires the permission to list CRDs.
 func (r *Resolver) ResolveAll(ctx context.Context, s Selector) ([]Resource, error) {
 	if ctx == nil {

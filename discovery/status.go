@@ -10,7 +10,7 @@ import (
 
 // Status is the state of a resolver.
 type Status struct {
-	// Running reports whether Run runs. Otherwise, of the other fields only the counts are set.
+	// Running reports whether Run runs. If not, only Requests and Answers are set.
 	Running bool
 	// Narrow says that the run is narrow: it requests only the few types that a factory's informers have been
 	// on; see [Resolver.Run]. CRDs, APIServices, Documents and Types are then about these types. CRDs
@@ -48,7 +48,8 @@ const (
 	SourceConnecting SourceState = "Connecting"
 	// SourceCurrent: the watch is open, or, for documents, the last response was complete.
 	SourceCurrent SourceState = "Watching"
-	// SourceAbsent: the server responds NotFound, its documents do not list the resource, and no object was known: there are none.
+	// SourceAbsent: the server responds NotFound, its documents do not list the resource, and no object was known: there are no
+	// objects.
 	SourceAbsent SourceState = "Absent"
 	// SourceForbidden: the user is not allowed to list or watch. The resolver polls the documents.
 	SourceForbidden SourceState = "Forbidden"
