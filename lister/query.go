@@ -28,20 +28,20 @@ type Query struct {
 	//
 	// A path is a JSONPath as kubectl accepts it, without braces and without the operator "..", whose cost has no
 	// useful limit. It has at most 4,096 bytes, and its unions, such as ['a','b'], have at most 256 combinations. A path that finds
-	// nothing or null is like a key that is absent: !=, notin and ! match then. Of several results of a path, =, in, > and < require
-	// one that matches, and != and notin require that none equals a value. Lists and objects equal no value.
+	// nothing or null is like a key that is absent: !=, notin and ! match then. If a path has several results, =, in, > and <
+	// require one that matches, and != and notin require that none equals a value. Lists and objects equal no value.
 	//
 	// A part of the object that a path does not fit has no result and does not affect the others: an index that a list does not
 	// have, or an element whose field a filter can't compare, because it is of another type.
 	//
-	// A value is a text without spaces and the characters =!,()<>" or a string of Go in double quotes. A number equals each text
-	// of its value (3, 3.0 and 3e0, with exponents up to 324). The order for > and < is that of SortBy, but a number and a
-	// text have no order.
+	// A value is a text without spaces and without the characters =!,()<>", or a Go string in double quotes. A number equals
+	// each text of its value (3, 3.0 and 3e0, with exponents up to 324). The order for > and < is that of SortBy, but a number
+	// and a text have no order.
 	Where string
-	// SortBy is the path of the field by which objects are sorted. Numbers come first, and quantities such as
-	// "500m" and "2Gi", by their exact value; then texts in the order of their bytes, false and true among them, and strings such as
-	// "12e5", which are often hashes. Last, also if Descending, come objects in which the path finds nothing, null, a list or an
-	// object. Of several results, the first number or text counts; those of * in an object are in the order of their names. Objects with equal
+	// SortBy is the path of the field by which objects are sorted. Numbers, and quantities such as "500m" and "2Gi", are first, in the order
+	// of their exact values. Texts follow in the order of their bytes; false, true, and strings such as "12e5", which are often hashes, are
+	// texts. Objects in which the path finds nothing, null, a list or an object are last, also if Descending. If the path has several results,
+	// the first number or text counts; the results of * in an object are in the order of their names. Objects with equal
 	// fields, and all objects if SortBy is empty, are in the order of namespace and name.
 	SortBy string
 	// Descending reverses the order of SortBy, but not that of namespace and name.

@@ -14,9 +14,9 @@ import (
 	"github.com/gvrkit/gvrkit/internal/objectlister"
 )
 
-// Reader is a [Lister] that also reads one object after another, by an index, and by fields. It has the errors
-// of [New]. The objects are those of the cache, and read-only, unless the option [WithCopies] is given. It is
-// safe for concurrent use.
+// Reader is a [Lister] that also iterates over objects, and reads them by an index and by fields. Its errors
+// are those of [New]. The objects are those of the cache, and read-only, unless the option [WithCopies] is
+// given. It is safe for concurrent use.
 type Reader struct {
 	objects  objectlister.Of[*unstructured.Unstructured]
 	copies   bool
@@ -48,10 +48,10 @@ func (o readerOption) apply(r *Reader) { o(r) }
 // about as much as its decoding.
 func WithCopies() ReaderOption { return readerOption(func(r *Reader) { r.copies = true }) }
 
-// WithCompleteness makes a reader call check before each read of objects in a namespace, empty for all namespaces. If
-// check returns an error, the cache does not have all objects: lists and queries return the error beside the objects, an
-// iterator returns it last, and Get returns it instead of NotFound. Reads by an index do not call it. A lease on a set
-// of namespaces gives this option to its readers; with a nil check, a reader does not return that error.
+// WithCompleteness makes a reader call check before each read, with the namespace of the read; an empty namespace means
+// all. If check returns an error, the cache does not have all objects: lists and queries return the error with the
+// objects, an iterator returns it last, and Get returns it instead of NotFound. Reads by an index do not call it. A
+// lease on a set of namespaces gives this option to its readers; with a nil check, a reader does not return that error.
 func WithCompleteness(check func(namespace string) error) ReaderOption {
 	return readerOption(func(r *Reader) { r.complete = check })
 }
@@ -88,8 +88,8 @@ func (r *Reader) Namespace(namespace string) NamespaceLister {
 }
 
 // All returns an iterator over the objects in namespace that selector matches, in no order. An empty namespace
-// means all namespaces, and a nil selector selects everything. With an object that is not unstructured, or can't be
-// copied, the iterator returns an error and goes on; any other error is the last.
+// means all namespaces, and a nil selector selects everything. For an object that is not unstructured, or can't be
+// copied, the iterator returns an error and continues; after any other error, it ends.
 //
 // Each iteration reads the references to all objects of the cache, or of the namespace, when it begins. It sees no
 // later change. The cache is not locked between the steps. Compared with List, there is no second slice, and objects

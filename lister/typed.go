@@ -17,7 +17,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/objectlister"
 )
 
-// Object is what the type T of [NewTyped] must be: a pointer to a struct with TypeMeta and ObjectMeta.
+// Object is the constraint on the type T of [NewTyped]: a pointer to a struct with TypeMeta and
+// ObjectMeta.
 type Object interface {
 	cache.Object
 	runtime.Object
@@ -30,8 +31,8 @@ type Object interface {
 // a List of all objects. Typed starts no goroutine. Create one Typed and keep it, since each has its own
 // results. It is safe for concurrent use.
 //
-// With a packed cache, it keeps at most 1,024 results, and drops an arbitrary one to make room: the cache is packed to take little memory. It
-// decodes T from the packed object, and makes no tree.
+// With a packed cache, it keeps at most 1,024 results to save memory, and drops an arbitrary one to make room. It decodes T directly from the
+// packed object.
 //
 // Objects of type T are shared by all callers, and may have parts of the cached objects. They are read-only:
 // call DeepCopy before the first write. Fields that T does not have are dropped.
@@ -59,9 +60,9 @@ func NewTyped[T Object](indexer cache.Indexer, gvr schema.GroupVersionResource) 
 	return t
 }
 
-// List returns the objects that selector matches, in no order, and joins a [*ConversionError] for each object
-// that can't be converted to T, sorted by name. It returns both: the objects are complete except for those
-// that the error names. A nil selector selects everything.
+// List returns the objects that selector matches, in no order. If objects can't be converted to T, it returns
+// all others, and an error that joins a [*ConversionError] for each of these objects, sorted by name. A nil
+// selector selects everything.
 func (t *Typed[T]) List(selector labels.Selector) ([]T, error) {
 	return t.list(metav1.NamespaceAll, selector)
 }
