@@ -71,12 +71,14 @@ func (p *Packer) read(from *wire.Scanner, drop *wire.Drop, missing metav1.TypeMe
 	return newObject(tape), true
 }
 
-// Size returns the number of bytes of what objects of the packer have in common, about.
+// Size returns the approximate number of bytes of what objects of the packer have in
+// common.
 func (p *Packer) Size() int { return p.packer.Dictionary().Size() }
 
-// Renew begins a new dictionary of what objects have in common, if live, which are the objects in use, use less than half of the present
-// one and that is large. Then it packs these again, which takes about as long as to unpack and pack each. It reads live twice. Other objects of the packer stay
-// valid, and keep what they had in common in memory. Without Renew, what deleted objects had in common stays, up to some 35 MB.
+// Renew replaces the packer's dictionary, which has what its objects have in common, if the dictionary is large and the objects in use, which are live, use
+// less than half of it. Then Renew packs the objects of live again, which takes about as long as unpacking and packing each of them. It reads live twice. Other
+// objects of the packer stay valid, and keep the old dictionary in memory. Without Renew, the dictionary keeps what deleted objects had in common, up to about
+// 35 MB.
 func (p *Packer) Renew(live iter.Seq[*Object]) (renewed bool) {
 	renewed = p.packer.Renew(func(yield func(packed.Tape) bool) {
 		for o := range live {
@@ -164,8 +166,8 @@ func (o *Object) unpack(content func(packed.Tape) map[string]any) *unstructured.
 	return tree
 }
 
-// UnstructuredLike is as Unstructured, for an object of which other is another state, such as the later one of an update. It unpacks
-// only what differs: the results of both have the rest in common.
+// UnstructuredLike is [Object.Unstructured] for an object of which other is another state, such as the new object of an update. It
+// unpacks only what differs: the results of both share the rest.
 func (o *Object) UnstructuredLike(other *Object) *unstructured.Unstructured {
 	if o == nil || other == nil {
 		return o.Unstructured()
@@ -208,7 +210,7 @@ func As[T any, P interface {
 
 func (o *Object) kind() string { return o.read().Text("kind") }
 
-// GetName implements metav1.Object. Name, namespace, UID, resourceVersion, labels and owners are at hand: reading them
+// GetName implements metav1.Object. Reading the name, namespace, UID, resourceVersion, labels or owners
 // does not read the rest of the object.
 func (o *Object) GetName() string { return o.read().Name() }
 
