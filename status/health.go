@@ -14,8 +14,8 @@ import (
 // HealthPolicy is what a health check requires of informers. The zero value requires that no informer has
 // been degraded, and that no type has been gone.
 type HealthPolicy struct {
-	// Resources must have an informer each. If it is empty, the check is of all informers. Otherwise it is
-	// of informers on these, also if their types have never been served.
+	// Resources must have an informer each. If Resources is empty, Check checks all informers. Otherwise
+	// it checks only the informers on these resources, also if their types have never been served.
 	Resources []schema.GroupVersionResource
 	// Ready also requires that informers on served types have synced.
 	Ready bool
@@ -76,7 +76,7 @@ func (p *HealthPolicy) exceeds(since, now time.Time) bool {
 
 // HealthError reports the problems of informers.
 type HealthError struct {
-	// Problems are at most 20, since people read them and probes store them.
+	// Problems are the first problems, at most 20.
 	Problems []HealthProblem
 	// More is the number of further problems.
 	More int

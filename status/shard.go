@@ -17,8 +17,8 @@ type Shard struct {
 	Waiting int `json:"waiting,omitempty"`
 	// Moved is the number of objects that have left the cache so far because the shard has lost their slots.
 	Moved uint64 `json:"moved,omitempty"`
-	// ByClient says that the server sends objects that were not requested, since it does not have the feature
-	// ShardedListAndWatch: the informer leaves them out, and a shard saves memory, but no requests and bytes.
+	// ByClient reports whether the server lacks the feature ShardedListAndWatch, and sends objects of all
+	// slots. The informer leaves out the others: a shard then saves memory, but no requests and bytes.
 	ByClient bool `json:"byClient,omitempty"`
 
 	// The fields below are those of a sharding.Member, and empty for other shards. Member is its identity.
@@ -28,13 +28,14 @@ type Shard struct {
 	Awaited int    `json:"awaited,omitempty"`
 	// Owners are the identities of the members that have not let slots of Pending go.
 	Owners []string `json:"owners,omitempty"`
-	// LettingGo are the slots that the member has lost and keeps from others until the followers in WaitsFor have let them go.
+	// LettingGo are the slots that the member has lost, but that other members can't get until the followers in WaitsFor have
+	// let them go.
 	LettingGo string   `json:"lettingGo,omitempty"`
 	WaitsFor  []string `json:"waitsFor,omitempty"`
 	// MoreOwners and MoreWaitsFor are the numbers of those that are left out, as in [Informer].
 	MoreOwners   int `json:"moreOwners,omitempty"`
 	MoreWaitsFor int `json:"moreWaitsFor,omitempty"`
-	// Reason is the sharding.Reason for which the member acts on no slots, or waits.
+	// Reason is why the member acts on no slots, or waits: a sharding.Reason.
 	Reason string `json:"reason,omitempty"`
 	// Err is the error of the member's requests for Leases, which says what to do. It is empty if they succeed.
 	Err string `json:"err,omitempty"`
