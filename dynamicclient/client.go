@@ -27,7 +27,8 @@ import (
 // belong to that object, so that it may be changed and written back. A watch event of more than 16 MiB
 // is an error.
 //
-// A redirect to another server is an error, since it would take the credentials along. New does no I/O. The client is safe for concurrent use.
+// A redirect to another server is an error, since that server would get the credentials. New does no I/O. The client is safe for concurrent
+// use.
 func New(cfg *rest.Config, opts ...Option) (dynamic.Interface, error) {
 	if cfg == nil {
 		return nil, errNoConfig

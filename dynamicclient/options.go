@@ -59,8 +59,8 @@ func WithStockDecoding() Option {
 // has a slot for it. This saves about half of the memory if objects are similar; often their
 // managedFields are. The program may then write only to the top-level fields of an object and to the
 // fields of its metadata: other writes would also change other objects, of this and other resources,
-// and objects that are read later. DeepCopy returns an object without shared parts. The limit also
-// applies to a transform of an informer on this client.
+// and objects that are read later. DeepCopy returns an object without shared parts. The same holds
+// for a transform of an informer on this client.
 //
 // It is the default for the client of dynamicinformer.NewForConfig, whose cached objects are read-only.
 // There, informers with a transform get objects without shared parts.
@@ -82,8 +82,8 @@ func WithoutSharing() Option {
 // namespace, uid and resourceVersion in its metadata, and all fields of a bookmark.
 //
 // With dynamicinformer.WithClientOptions, it applies to the cached objects of all informers of the factory. In objects of a Go
-// type the field is zero; the path has the names of fields in JSON, and also leads through maps and pointers. Of metadata, fields of
-// metadata, labels and annotations can be left out.
+// type the field is zero; the path has the names of fields in JSON, and also leads through maps and pointers. From objects with
+// metadata only, the option can leave out fields of metadata, labels and annotations.
 //
 // Do not write such an object back: the server would delete the missing fields.
 func WithoutFields(path ...string) Option {
