@@ -1,7 +1,7 @@
 // Package metadatainformer has the names and behaviour of k8s.io/client-go/metadata/metadatainformer v0.37.2:
-// a program uses it after the change of an import line. Its informers are those of package
-// dynamicinformer with metadata only: their objects are *metav1.PartialObjectMetadata, shared and
-// read-only. The differences from client-go are those of package dynamicinformer.
+// a program changes only an import line to use it. Its informers are those of package dynamicinformer with
+// metadata only: their objects are *metav1.PartialObjectMetadata, shared and read-only. The differences from
+// client-go are those of package dynamicinformer.
 //
 // A program that also needs whole objects, leases or types that come and go uses
 // [dynamicinformer.Factory] with the option [dynamicinformer.WithMetadataOnly].
