@@ -15,8 +15,8 @@ import (
 
 // InformerMetrics collects client-go's own metrics of informers. Pass it to a factory with
 // [dynamicinformer.WithInformerMetrics], and register it as a collector. Its series also have the
-// informer name of that option as a label. They exist while an informer on the resource runs, until
-// the name is released. It is safe for concurrent use.
+// informer name of that option as a label. The series of a resource exist while an informer on it
+// runs, at most until the name is released. It is safe for concurrent use.
 //
 // If it is passed to cache.SetInformerMetricsProvider instead, it collects the metrics of all named
 // informers of the process. These series end when their name is released.
