@@ -32,8 +32,8 @@ type Config struct {
 	// the group have it as a label.
 	Name string
 	// Identity is the name of this member, such as the name of the pod. It is required, and unique in the
-	// group. Any text of up to 253 bytes is valid. A process that starts with the identity of one that was
-	// killed waits until the Lease of that one has expired, and gets its seat if it is free.
+	// group. Any text of up to 253 bytes is valid. A process that starts with the identity of a killed
+	// process waits until the Lease of that process has expired, and gets its seat if the seat is free.
 	Identity string
 	// LeaseDuration is how long other members wait for a member that does not renew its Lease, in whole
 	// seconds, at most 2^31-1. The default is 15 seconds.
@@ -45,8 +45,8 @@ type Config struct {
 	// RenewDeadline. It must be at least 10 ms, and RenewDeadline more than 1.2 times RetryPeriod.
 	RetryPeriod time.Duration
 	// ClockSkew is how much the clocks of two members may differ in the time they measure for one
-	// LeaseDuration. What time the clocks show does not matter. It must be less than LeaseDuration. The default is a
-	// fifteenth of LeaseDuration.
+	// LeaseDuration. The times that the clocks show do not matter. ClockSkew must be less than LeaseDuration. The
+	// default is a fifteenth of LeaseDuration.
 	ClockSkew time.Duration
 }
 

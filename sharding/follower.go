@@ -2,8 +2,8 @@ package sharding
 
 import "slices"
 
-// Follower is a user of a shard that caches objects or calls handlers, such as an informer. It says how far it
-// has followed the views of the shard. A nil Follower is valid and has no effect: the shard does not change.
+// Follower is a user of a shard that caches objects or calls handlers, such as an informer. It reports which
+// views of the shard it has followed. A nil Follower is valid and has no effect: the shard does not change.
 // A Follower is safe for concurrent use, and its methods do not block.
 //
 // A follower calls LetGo for each view that it follows, the first one included, and Stop at its end:
@@ -29,8 +29,8 @@ type Follower struct {
 	letGo, loaded uint64 // guarded by member.mu
 }
 
-// LetGo says that the follower does not act on objects outside the slots of the view with this generation,
-// and will not before a later view has them. When all followers have said so, other members may act on these objects.
+// LetGo reports that the follower acts only on objects in the slots of the view with this generation, until a later
+// view has other slots. When all followers have reported that, other members may act on the other objects.
 func (f *Follower) LetGo(generation uint64) {
 	if f == nil {
 		return
@@ -41,8 +41,8 @@ func (f *Follower) LetGo(generation uint64) {
 	f.member.settleLocked()
 }
 
-// Loaded says that the follower has all objects in the slots of the view with this generation. It is shown in
-// the status, and has no other effect.
+// Loaded reports that the follower has all objects in the slots of the view with this generation. It only
+// changes the status.
 func (f *Follower) Loaded(generation uint64) {
 	if f == nil {
 		return
@@ -52,8 +52,8 @@ func (f *Follower) Loaded(generation uint64) {
 	f.loaded = max(f.loaded, generation)
 }
 
-// Stop says that the follower no longer acts on any object. The shard does not wait for it any more. Further calls
-// of its methods have no effect.
+// Stop reports that the follower no longer acts on any object. The shard does not wait for it any more. Further
+// calls of its methods have no effect.
 func (f *Follower) Stop() {
 	if f == nil {
 		return

@@ -60,10 +60,10 @@ var (
 	errNoVersion  = errors.New("the server has returned a Lease without a resourceVersion, as fake clientsets do: use a real API server in tests, or sharding.Static")
 )
 
-// Join makes this process a member of a group, whose members share all slots. It returns at once, with a
-// member that has no slots yet, and sends no request before: only errors of the arguments are returned, and those of cfg match
-// [ErrInvalidConfig]. The requests are one update and one list of Leases each RetryPeriod, and more while
-// slots move. A failed request is repeated; Status has its error.
+// Join makes this process a member of a group, whose members share all slots. It sends no request and returns at once, with a
+// member that has no slots yet. Errors are only those of the arguments; those of cfg match [ErrInvalidConfig]. The member
+// sends one update and one list of Leases each RetryPeriod, and more while slots move. A failed request is repeated; Status
+// has its error.
 //
 // The member leaves when ctx ends, or by [Member.Leave]. It needs permission to create, update, list and
 // delete leases in the namespace.
@@ -108,7 +108,7 @@ func (m *Member) now() instant {
 	return instant{mono: now.Sub(m.epoch), wall: now.Round(0).Sub(m.epoch.Round(0))}
 }
 
-// Owns implements [Shard]. A member that does not run, such as one that was stopped by a signal, acts on nothing
+// Owns implements [Shard]. A member whose process was stopped, for example by a signal, owns nothing
 // when it continues after its term.
 func (m *Member) Owns(uid types.UID) bool {
 	granted := m.granted.Load()
@@ -168,13 +168,12 @@ func (m *Member) wake() {
 	}
 }
 
-// Leave lets all slots go, waits until the followers have let them go and the Lease says so, and returns when
-// the member has ended. Owns returns false at once. If ctx ends before, the member ends without saying
-// so in its Lease, which other members then wait for, and Leave returns a [*LeaveError]. If the context of Join
-// has ended, the member waits for RenewDeadline at most. Otherwise give ctx a limit: if the API server rejects the requests or does not respond,
-// Leave waits until ctx ends. A member that has not sent a request for a Lease of its own leaves at once. One whose Lease was deleted, or is
-// that of another process, waits only for its followers. After the first call, Leave returns the same error. An event handler that calls it
-// waits for itself, since its informer is a follower.
+// Leave ends the membership, and waits until the member has ended: its followers have let all slots go, and its Lease records that. Owns returns
+// false at once. If ctx ends first, the member ends without that record, other members wait until its Lease expires, and Leave returns a
+// [*LeaveError]. If the context of Join has ended, the member waits for RenewDeadline at most. Otherwise give ctx a limit: if the API server
+// rejects the requests or does not respond, Leave waits until ctx ends. A member that has not sent a request for a Lease of its own leaves at
+// once. A member whose Lease was deleted, or is that of another process, waits only for its followers. Later calls return the same error. An
+// event handler must not call Leave: it would wait for itself, since its informer is a follower.
 func (m *Member) Leave(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext

@@ -21,9 +21,10 @@ type Shard interface {
 	// Changed returns a channel that closes when the View changes. Get it before View.
 	Changed() <-chan struct{}
 	// LostSince returns the slots that the shard has lost since the View with that generation, also if it has them
-	// again: other members may have acted on their objects meanwhile. It is of the present view, or a later one.
+	// again: other members may have acted on their objects meanwhile. The result is that of the present view, or
+	// of a later one.
 	LostSince(generation uint64) Slots
-	// String names the shard in errors.
+	// String returns the name of the shard for errors.
 	String() string
 	// Follow registers a follower of the shard, such as an informer. The shard does not let slots go to
 	// other members until all its followers have let them go. name is for the status.

@@ -54,7 +54,8 @@ type Status struct {
 	// time of the last change of Reason.
 	Reason Reason
 	Since  time.Time
-	// Err is the [*RequestError] of the last request that failed, until one of its kind has succeeded.
+	// Err is the [*RequestError] of the last request that failed, until a request of the same kind has
+	// succeeded.
 	Err error
 	// WaitsFor has the names of the followers that have not let go slots of LettingGo.
 	WaitsFor []string
@@ -115,8 +116,8 @@ func (e *RequestError) Error() string {
 // Unwrap returns the error of client-go.
 func (e *RequestError) Unwrap() error { return e.Err }
 
-// LeaveError is the error of a member that has stopped without saying so in its Lease. Other members wait until
-// the Lease expires. It unwraps to the cause.
+// LeaveError is the error of a member that has ended without recording that in its Lease. Other members wait
+// until the Lease expires. It unwraps to the cause.
 type LeaveError struct {
 	Lease    string
 	WaitsFor []string // the followers that have not let go
