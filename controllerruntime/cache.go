@@ -26,7 +26,7 @@ import (
 	"github.com/gvrkit/gvrkit/internal/inflight"
 )
 
-// Cache is a cache.Cache whose informers are leases on those of one [dynamicinformer.Factory]. It is safe for concurrent use. Objects that it
+// Cache is a cache.Cache whose informers are leases of one [dynamicinformer.Factory]. It is safe for concurrent use. Objects that it
 // returns are copies, unless UnsafeDisableDeepCopy is set; objects in handlers and index functions are shared and read-only.
 type Cache struct {
 	factory    *dynamicinformer.Factory
@@ -67,8 +67,8 @@ func WithOptions(options ...Option) cache.NewCacheFunc {
 	}
 }
 
-// New returns a cache for the server of cfg, with all options of cache.New and, in the methods of cache.Cache, its results and errors; the
-// package comment has the differences. It asks the server about the kinds of opts.ByObject.
+// New returns a cache for the server of cfg. It has all options of cache.New, and the methods of cache.Cache have the same results and
+// errors, except for the differences in the package comment. New asks the server about the kinds of opts.ByObject.
 func New(cfg *rest.Config, opts cache.Options, options ...Option) (*Cache, error) {
 	o := newOptions(options)
 	opts, err := settings.Default(cfg, opts, o.allowAbsent)
@@ -343,8 +343,9 @@ func (c *Cache) partsOf(ctx context.Context, gvk schema.GroupVersionKind, object
 }
 
 // RemoveInformer implements cache.Informers. It releases the informer for the form of object. After it returns, no call of its handlers begins.
-// Its requests end and its memory is freed, unless another form or a lease uses the same informer. Then its indexes stay until that informer
-// ends, and their functions are called, but reads do not use them: a field must be indexed again, and may be. It does not block.
+// Its requests end and its memory is freed, unless another form or a lease uses the same informer. In that case, its indexes stay until that
+// informer ends, and their functions are called, but reads do not use them: index a field again before reads use it. RemoveInformer does not
+// block.
 func (c *Cache) RemoveInformer(_ context.Context, object client.Object) error {
 	gvk, err := apiutil.GVKForObject(object, c.scheme)
 	if err != nil {

@@ -18,9 +18,7 @@
 //   - Unstructured objects are decoded in one pass, and share equal parts.
 //   - Metadata is requested alone, without the rest of the objects.
 //
-// One watch for several forms would cost more than it saves: a cache has its objects in one form, so that each read in another form would
-// decode, and a program with only metadata would cache whole objects. A packed cache decodes at each read anyway. So with [WithPackedCaches]
-// one packed cache, with one watch, serves all forms, except in a cache with namespaces.
+// With [WithPackedCaches], one packed cache, with one watch, serves all forms, except in a cache with namespaces.
 //
 // Differences from controller-runtime's cache:
 //
@@ -37,9 +35,9 @@
 //   - An object that can't be decoded, or whose transform fails, is left out, and the status names it. In controller-runtime, it keeps the
 //     informer from syncing. With [WithPackedCaches], Get and List return an error instead.
 //
-// [Cache.Factory] is the factory, with its status page, health checks and leases. With cache.Options.NewInformer, informers are not those of
-// the factory, and have none of its properties. With [WithAllowAbsent], those of kinds that are not served at their first use are still
-// those of the factory.
+// [Cache.Factory] is the factory, with its status page, health checks and leases. With cache.Options.NewInformer, informers do not belong to
+// the factory, and have none of its properties. If [WithAllowAbsent] is also given, the informers of kinds that are not served at their
+// first use still belong to the factory.
 //
 // The package does not write to the server.
 package controllerruntime

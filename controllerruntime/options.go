@@ -37,11 +37,12 @@ func newOptions(opts []Option) (o options) {
 	return o
 }
 
-// WithAllowAbsent makes a kind that is not served an empty one: its reads find no objects, and its informer counts as synced, until the kind
-// is served. Then reads wait for its first list, and handlers get its objects. So a controller can start before its CustomResourceDefinition
-// exists. Without the option, the first use of a kind that is not served is an error for which meta.IsNoMatchError is true, as in
-// controller-runtime; a kind that is deleted later is empty in both cases. In a cache with namespaces, an absent kind is taken for a
-// namespaced one: if it is installed as a cluster-scoped one, a handler that was added before gets each event once for each namespace.
+// WithAllowAbsent makes the cache treat a kind that is not served as an empty one: reads find no objects, and its informer counts as synced.
+// When the kind is served, reads wait for its first list, and handlers get its objects. So a controller can start before its
+// CustomResourceDefinition exists. Without the option, the first use of a kind that is not served is an error for which meta.IsNoMatchError
+// is true, as in controller-runtime; a kind that is deleted later is empty in both cases. In a cache with namespaces, the cache assumes that
+// an absent kind is namespaced: if the kind is installed as a cluster-scoped one, a handler that was added before gets each event once for
+// each namespace.
 func WithAllowAbsent() Option { return optionFunc(func(o *options) { o.allowAbsent = true }) }
 
 // WithFailFast makes Get, List and GetInformer return if the informer is not synced for a reason that lasts until a person removes the cause,
@@ -50,16 +51,17 @@ func WithAllowAbsent() Option { return optionFunc(func(o *options) { o.allowAbse
 func WithFailFast() Option { return optionFunc(func(o *options) { o.failFast = true }) }
 
 // WithPackedCaches makes one packed cache of each kind, with one watch, serve structured, unstructured and metadata objects. It takes a
-// fraction of the memory, and costs time: Get and List decode each object that they return, and each handler of structured objects or
+// fraction of the memory, and more CPU time: Get and List decode each object that they return, and each handler of structured objects or
 // metadata decodes its events. Transforms get unstructured objects. A read with UnsafeDisableDeepCopy of structured objects or metadata still
-// returns objects of its own. If an object does not fit its Go type, Get and List return an error, and handlers get no event of that object:
-// they have its last version that fits, and then get an update to the next one, or its deletion. If a transform has set a value that JSON does
-// not have, such as an int, Get and List also return an error, and handlers get no event; those that have an earlier version get OnDelete. In a
-// cache with namespaces, each form has its own watches. For tests, GVRKIT_PACKED_CACHES=true in the environment has the same effect.
+// returns copies. If a version of an object does not fit its Go type, Get and List return an error, and handlers get no event of that version.
+// They later get an update from the last version that fits to the next one, or a deletion. If a transform has set a value that JSON does not
+// have, such as an int, Get and List also return an error, and handlers get no event; handlers that have got an earlier version get OnDelete.
+// In a cache with namespaces, each form has its own watches. For tests, GVRKIT_PACKED_CACHES=true in the environment has the same effect.
 func WithPackedCaches() Option { return optionFunc(func(o *options) { o.packed = true }) }
 
 // WithFactoryOptions configures the cache's factory, for example with [dynamicinformer.WithDiscovery] or
-// [dynamicinformer.WithListConcurrency]. cache.Options come before them. It may be given more than once.
+// [dynamicinformer.WithListConcurrency]. They take precedence over cache.Options. WithFactoryOptions may
+// be given more than once.
 func WithFactoryOptions(opts ...dynamicinformer.Option) Option {
 	opts = slices.Clone(opts)
 	return optionFunc(func(o *options) { o.factory = append(o.factory, opts...) })

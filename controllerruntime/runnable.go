@@ -34,7 +34,8 @@ func (r runnable) NeedLeaderElection() bool { return false }
 var errNoResolver = errors.New("the resolver is nil")
 
 // MapperProvider returns the function for the field MapperProvider of ctrl.Options, with [discovery.Resolver.RESTMapper]. The cache should have
-// the same resolver, by [WithFactoryOptions] and [dynamicinformer.WithDiscovery]: it runs the resolver, whose mapper then answers from memory.
+// the same resolver, by [WithFactoryOptions] and [dynamicinformer.WithDiscovery]: the cache runs the resolver, and the mapper then answers from
+// memory.
 func MapperProvider(resolver *discovery.Resolver) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 		if resolver == nil {
