@@ -46,10 +46,10 @@ func StaleGroup(group string) Fault {
 }
 
 // StaleDiscovery returns a fault that simulates a server whose discovery does not change any
-// more: requests for discovery documents get the responses of the moment of the injection,
+// more: requests for discovery documents get the responses from the time of the injection,
 // errors included, and 404 for groups and versions that did not exist then. Inject requests
-// these documents, from the faults that are injected later and the server, and waits for
-// them. Requests for other paths pass. A document without a response, and all documents
+// these documents from the server, not through faults that were injected before, and waits
+// for them. Requests for other paths pass. A document without a response, and all documents
 // below a root that could not be read, get 503.
 func StaleDiscovery() Fault {
 	return func(next http.Handler) http.Handler {

@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// OnEffect returns fault, and calls effect once for each request whose response fault changes: its status or its body are not those of the
-// next handler, or the next handler does not get the request. A watch that fault ends is a change, also if all bytes so far arrive. A delay
-// is no change, and neither is a 304 for the document of the next handler. Effect is called concurrently, at the end of a request.
-// Many faults never meet a request that they can change, for example one of the second page of lists: a test that needs the fault must
-// count its effects.
+// OnEffect returns a fault that does the same as fault, and calls effect once for each request whose response fault changes: the status or
+// the body differ from those of the next handler, or the next handler does not get the request. A watch that fault ends is a change, also
+// if all bytes so far arrive. A delay is no change, and neither is a 304 for the document of the next handler. Effect is called
+// concurrently, at the end of a request. A fault may get no request that it can change, such as a request for the second page of a list: a
+// test that needs the fault must count its effects.
 func OnEffect(fault Fault, effect func()) Fault {
 	return func(next http.Handler) http.Handler {
 		key := new(digestKey) // of this injection: fault may be another OnEffect

@@ -24,9 +24,9 @@ type Request struct {
 }
 
 // ParseRequest reads r's method, path and query as k8s.io/apiserver's request info does,
-// except that it does not read a name from a field selector, a namespace is a resource
-// without a namespace, a GET of an object with the parameter watch is a watch, and the
-// deprecated paths below /watch are those of a resource called watch.
+// with four exceptions. It does not read a name from a field selector. A namespace is a
+// resource without a namespace. A GET of an object with the parameter watch is a watch.
+// The deprecated paths below /watch are those of a resource called watch.
 func ParseRequest(r *http.Request) Request {
 	req := Request{
 		Verb:        strings.ToLower(r.Method),
