@@ -34,12 +34,12 @@
 //
 //   - The [Event] values of a handler, at any time ([CheckHistory]): each object is added,
 //     updated and deleted in this order, with states that it had, in their order; nothing is deleted
-//     without a cause; all objects of a type are deleted before the first one of another type with
-//     its name is added; a removed handler is not called. Between two times at rest in which the subject does not list a type, and
-//     the type does not move, a handler gets each state, also that an object is no longer selected, and each update has another one. The
-//     values of [Invariant] are all that is checked.
-//   - When a cache says that it is synced, it has the objects that existed some time before it was asked for, and have not changed
-//     since: a subject calls [World.Expect] and [World.Missing]. When it says that it has a version, it has what was written with
+//     without a cause; all objects of a type are deleted before the first one of another type with its name is added; a removed handler
+//     is not called. If, between two times at rest, the subject does not list a type and the type does not move, a handler gets each
+//     state, also that an object is no longer selected, and each update has another state. Nothing is checked except the values of
+//     [Invariant].
+//   - When a cache reports that it is synced, it has the objects that existed some time before the subject requested the cache, and have not
+//     changed since: a subject calls [World.Expect] and [World.Missing]. When it says that it has a version, it has what was written with
 //     that version ([World.Written]). The first additions of objects that a cache had when a handler was added are initial ([Recorder.AddedTo]).
 //   - At rest, caches, states and waits must match the server. The subject must be at rest within [Config.Patience] after all
 //     faults have ended. Permissions that are revoked stay revoked. Requests may still alternate between servers then, unless a permission is revoked.
@@ -47,7 +47,8 @@
 //     none is left after a release. Two more checks are of the servers and the proxy, without watches that a fault garbles: a bookmark
 //     is at or after all events before it, and before all events after it; and a watch that begins at a version sends everything that was
 //     written until its last event, each state once.
-//   - No goroutine of the subject is left after its end. They have the label of their run.
+//   - No goroutine of the subject is left after its end. The goroutines of a subject have
+//     the label of its run.
 //
 // An operation that the servers do not support is skipped. In package test/envtest/churn, no servers support all of them, so no script has a restore
 // and two servers:
@@ -57,10 +58,9 @@
 //	newnamespace, label, endnamespace   kube-apiserver, without the namespace controller, as in envtest
 //	move, return, down, up              kube-apiserver, with Config.Aggregated
 //
-// [Config.Aggregated] is another API server, to which the APIServices of the group lead. It has its own
-// objects, with other UIDs, also if their names are equal. A handler must get the deletions of the old objects before the first addition of a
-// new one. There is one exception: if a set of namespaces is listed during a move, each namespace may come from another server. While the aggregated server is
-// down, caches keep what they have, and no state is synced.
+// [Config.Aggregated] is another API server, to which the APIServices of the group point. It has its own objects, with other UIDs, also if their names are
+// equal. A handler must get the deletions of the old objects before the first addition of a new one. There is one exception: if a set of namespaces is listed
+// during a move, each namespace may come from another server. While the aggregated server is down, caches keep what they have, and no state is synced.
 //
 // With a second server and [Config.Lag], the operation lag makes that server learn of changes late, by two seconds at most: it sends old lists and late events, and
 // it does not know a new type yet. [ServerLag] describes its effect on several scripts on the same servers. At rest, a subject has what the first server has,
@@ -70,9 +70,9 @@
 // that has nothing to do is skipped. A run is not deterministic: the order of the subject's requests and
 // the times of the servers vary.
 //
-// Before etcd is restored, the subject is at rest with versions that the server does not have after that ([Advance]): a client with earlier ones can't
-// notice a restore. Between [Advance] and the restore, faults may begin, handlers and waits may be late, and leases and types may change. Lists must
-// be allowed.
+// Before etcd is restored, the subject is at rest with versions that the server does not have after that ([Advance]): a client with earlier versions
+// can't notice a restore. Between [Advance] and the restore, faults may begin, handlers and waits may be late, and leases and types may change. Lists
+// must be allowed.
 //
 // The package does not import the informers that it tests. The operations on leases, handlers and Follow are for those of package
 // dynamicinformer: other subjects ignore them.

@@ -109,9 +109,9 @@ func (w *World) longAgo(d time.Duration, at time.Time) time.Time {
 	return at.Add(-d - w.behindLocked(at.Add(-d-longestLag), at))
 }
 
-// Missing returns the expected objects that a cache does not have, or has in an earlier state. Has is what it had at a time at which it
-// said that it was synced, and without are the namespaces that it did not say this of. Objects that have changed before that time are not missing.
-// Call it from [Subject.AtRest] and [Subject.Stop]: at another time, the world may not have a write yet.
+// Missing returns the expected objects that a cache does not have, or has in an earlier state. Has is what the cache had at a time at which it
+// reported that it was synced, and without are the namespaces for which it did not report that. Objects that have changed before that time are not
+// missing. Call it from [Subject.AtRest] and [Subject.Stop]: at another time, the world may not have a write yet.
 func (w *World) Missing(e Expected, at time.Time, has map[string]Observation, without ...string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

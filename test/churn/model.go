@@ -82,7 +82,7 @@ func (s *NamespaceSets) once(has bool, namespace string, after, before time.Time
 	return false
 }
 
-// Invariant is a promise that a history or a state breaks.
+// Invariant is a rule for histories or states.
 type Invariant string
 
 // The invariants. Those of histories hold at any time, those of states at rest.

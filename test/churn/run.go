@@ -22,8 +22,8 @@ import (
 
 // Config is how scripts are run.
 type Config struct {
-	// Servers are the API servers, which have the same etcd. The first one gets the writes of the
-	// script. If there is a second one, requests of the subject can alternate between the two. Others have no effect.
+	// Servers are the API servers, which have the same etcd. The first one gets the writes of the script. If there is a
+	// second one, requests of the subject can alternate between the two. Further servers have no effect.
 	// They must allow everything that an administrator may do: each run creates CRDs of its own, and deletes them. Do not use
 	// the servers of a cluster that others use.
 	Servers []*rest.Config
@@ -53,7 +53,7 @@ type Result struct {
 	Script Script
 	// Done is the number of operations that were carried out. If one of them has failed, it is the last one.
 	Done int
-	// Violations are empty if the subject has kept all promises.
+	// Violations are empty if the subject has broken no invariant.
 	Violations []Violation
 	// Group is the API group of the run.
 	Group string

@@ -21,9 +21,9 @@ type Subject interface {
 	// wait: a retry of all of them would hide an event that was missed.
 	Settle()
 	// AtRest returns the difference between what the subject has and what it must have now: [Compare] finds it, and [World.Want] has
-	// what a view must have. While AtRest returns violations, the runner calls it again until its patience runs out: violations that
-	// do not end, such as those of [Recorder.Check], are those of Stop. The runner calls it every 20 ms, so that a controller need
-	// not report whether its work queue is empty: AtRest returns violations until the queue has been processed.
+	// what a view must have. While AtRest returns violations, the runner calls it again, for at most [Config.Patience]: violations
+	// that do not end, such as those of [Recorder.Check], belong in the result of Stop. The runner calls it every 20 ms, so that a
+	// controller need not report whether its work queue is empty: AtRest returns violations until the queue has been processed.
 	AtRest(ctx context.Context) []Violation
 	// Stop ends the subject and waits for it. It returns the violations of its whole history, and
 	// what is left of it. It is called once, also after violations, errors and the end of the context of [Run]; its ctx ends after 30 s.
@@ -54,6 +54,6 @@ type Environment struct {
 }
 
 // NewSubject starts a subject for one run, before its types exist. It must not wait for them. Ctx is that of [Run]: it may end before
-// Stop is called, which needs what it ends, so derive the context of the subject by [context.WithoutCancel]. After an error, Stop is not called,
-// and nothing may be left of the subject. The goroutines that it starts have a label of the run.
+// Stop is called. Stop needs a subject that still works, so derive the context of the subject by [context.WithoutCancel]. After an error, Stop
+// is not called, and nothing may be left of the subject. The goroutines that it starts have a label of the run.
 type NewSubject func(ctx context.Context, env Environment) (Subject, error)
