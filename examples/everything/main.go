@@ -1,8 +1,8 @@
 // Command everything watches all types of a cluster and all their objects, and prints their events,
 // like "kubectl get -w" for all types. Without --all, it watches types with CustomResourceDefinitions.
 //
-// It needs list and watch for the types: one that it may not list or watch has a line with the reason. Without --all, and with
-// --crd-selector, it also needs get, list and watch for CustomResourceDefinitions.
+// It needs list and watch for the types: a type that it may not list or watch has a line with the reason. Without --all, and
+// with --crd-selector, it also needs get, list and watch for CustomResourceDefinitions.
 package main
 
 import (
