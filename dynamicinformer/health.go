@@ -71,7 +71,7 @@ type healthOptions struct {
 	tolerant bool // WithHealthTolerance was given
 }
 
-// DefaultHealthTolerance is the tolerance of Readyz by default.
+// DefaultHealthTolerance is the default tolerance of Readyz, and of Healthz with [WithResources].
 const DefaultHealthTolerance = 5 * time.Minute
 
 // WithHealthTolerance sets how long a synced informer may be degraded, or its type be gone, before the check fails. If d is less than zero, there is no limit.
