@@ -16,9 +16,9 @@ var (
 	ErrVersionInvalid = errors.New("a resourceVersion is a decimal number: use one that the server has returned")
 	// ErrVersionLost is the cause if the server's own version is smaller. After a restore of etcd, for example, the
 	// server has lost what was written at the version.
-	ErrVersionLost = errors.New("the server is not at this version: it has lost it, as after a restore of etcd, or the version is of another server")
+	ErrVersionLost = errors.New("the server has not reached this version: it has lost the version, as after a restore of etcd, or the version is of another server")
 	// ErrSeveralVersions is the cause if the informer is on a set of namespaces.
-	ErrSeveralVersions = errors.New("each namespace of a set has its own resourceVersion: wait for an informer on one namespace, or on all")
+	ErrSeveralVersions = errors.New("each namespace of a set has its own resourceVersion: use a lease on one namespace, or on all")
 	// ErrTypeReplaced is the cause if another type of the same name is served now, such as that of a CRD that was
 	// created again, or that of another server.
 	ErrTypeReplaced = errors.New("another type of this name is served now; versions of different types can't be compared")
