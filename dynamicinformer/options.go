@@ -90,7 +90,7 @@ func WithDiscovery(resolver *discovery.Resolver) Option {
 
 // WithClientOptions configures the client that NewForConfig creates. It has no effect on New, whose caller creates the client. It may be
 // given more than once. Fields that an option leaves out, such as managedFields, are missing in all cached objects, also those of
-// [AcquireTyped] and [WithMetadataOnly]. The other options concern unstructured objects.
+// [AcquireTyped] and [WithMetadataOnly]. [dynamicclient.WithoutSharing] also concerns all of these. The other options concern unstructured objects.
 func WithClientOptions(opts ...dynamicclient.Option) Option {
 	opts = slices.Clone(opts)
 	return optionFunc(func(o *options) { o.client = append(o.client, opts...) })
@@ -383,7 +383,8 @@ func WithLeaseName(name string) LeaseOption {
 //
 // Limit is the maximum number of objects that wait for a handler and are not in the cache: old objects of updates, and deleted objects. Zero or less
 // is the number of cached objects. Beyond limit, no event is left out and nothing waits for the handler, but these objects have only apiVersion,
-// kind and metadata, without managedFields, and OnDelete gets a [cache.DeletedFinalStateUnknown] with the object.
+// kind and metadata, without managedFields, and OnDelete gets a [cache.DeletedFinalStateUnknown] with the object. It also limits the objects of a
+// handler that wait until the shard of [WithShard] owns them.
 func WithCoalescing(limit int) LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.handlers.Coalescing, o.handlers.States = true, limit })
 }

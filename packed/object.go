@@ -75,10 +75,10 @@ func (p *Packer) read(from *wire.Scanner, drop *wire.Drop, missing metav1.TypeMe
 // common.
 func (p *Packer) Size() int { return p.packer.Dictionary().Size() }
 
-// Renew replaces the packer's dictionary, which has what its objects have in common, if the dictionary is large and the objects in use, which are live, use
-// less than half of it. Then Renew packs the objects of live again, which takes about as long as unpacking and packing each of them. It reads live twice. Other
-// objects of the packer stay valid, and keep the old dictionary in memory. Without Renew, the dictionary keeps what deleted objects had in common, up to about
-// 35 MB.
+// Renew replaces the packer's dictionary, which has what its objects have in common, if the dictionary is large and the objects in use, which are
+// live, use less than half of it. It reports whether it did. Then it packs the objects of live again, which takes about as long as unpacking and
+// packing each of them. Objects of live that an earlier call has missed are packed again in any case. Renew reads live twice. Other objects of the
+// packer stay valid, and keep the old dictionary in memory. Without Renew, the dictionary keeps what deleted objects had in common, up to about 35 MB.
 func (p *Packer) Renew(live iter.Seq[*Object]) (renewed bool) {
 	renewed = p.packer.Renew(func(yield func(packed.Tape) bool) {
 		for o := range live {

@@ -21,8 +21,8 @@ type Shard interface {
 	// Changed returns a channel that closes when the View changes. Get it before View.
 	Changed() <-chan struct{}
 	// LostSince returns the slots that the shard has lost since the View with that generation, also if it has them
-	// again: other members may have acted on their objects meanwhile. The result is that of the present view, or
-	// of a later one.
+	// again: other members may have acted on their objects meanwhile. If the view has changed since the caller got
+	// it, the result also has what was lost by that change.
 	LostSince(generation uint64) Slots
 	// String returns the name of the shard for errors.
 	String() string
