@@ -120,6 +120,8 @@ type loop struct {
 	Any  []any
 	Fn   func()
 	Ch   chan int
+
+	hidden map[string]string // a lock may guard it
 }
 
 func TestOf_AnyValue(t *testing.T) {
@@ -129,7 +131,7 @@ func TestOf_AnyValue(t *testing.T) {
 		circle.Any = append(circle.Any, circle, 1, "text", [3]*loop{circle}, struct{ a any }{circle}, map[any]any{1: circle})
 	}
 	var nothing *unstructured.Unstructured
-	for _, object := range []any{nil, nothing, (*loop)(nil), circle, 7, "text", map[string]any{"a": circle}, &unstructured.Unstructured{}} {
+	for _, object := range []any{nil, nothing, (*loop)(nil), circle, &loop{hidden: map[string]string{"a": "b"}}, 7, "text", map[string]any{"a": circle}, &unstructured.Unstructured{}} {
 		size := objectsize.Of(object)
 		var sample objectsize.Sample
 		sample.Add(object, objectsize.Of(object))

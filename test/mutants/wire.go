@@ -36,6 +36,12 @@ var ofWire = []table{
 		{"a bookmark of client-go loses its annotation", "Drop.Remove", replace(`d == nil || m.Annotations[metav1.InitialEventsAnnotationKey] == "true"`, "d == nil")},
 		{"a text of metadata is a part of the response", "identity", replace("string(append(append(append(buffer[:0], h.name...), h.uid...), h.version...))", "string(append(append(append(buffer[:0], h.name...), h.version...), h.uid...))")},
 	}},
+	{"internal/objectsize", "internal/objectsize", []mutant{
+		{"a type that refers to itself has no shape", "makeShape", never("s != nil")},
+		{"unexported fields are read", "makeShape", replace("field.IsExported()", "true")},
+		{"labels take no memory", "ofObjectMeta", replace("ofTexts(m.Labels)", "0")},
+		{"the elements of a slice take no memory", "walker.slice", replace("w.elementsOf(s, v, v.Len(), level, times)", "0")},
+	}},
 	{"internal/wire", "internal/wire", []mutant{
 		{"unequal parts of metadata are shared", "Parts.Get", replace("known.content == string(content)", "len(known.content) == len(content)")},
 		{"unequal texts of metadata are shared", "Texts.Text", replace("*known == string(content)", "len(*known) == len(content)")},
