@@ -61,9 +61,9 @@ func makeShape(t reflect.Type, made map[reflect.Type]*shape) *shape {
 		s.element = makeShape(t.Elem(), made)
 	case reflect.Struct:
 		s.isMetadata = t == reflect.TypeFor[metav1.ObjectMeta]()
-		for i := range t.NumField() {
-			if field := t.Field(i); s.refers && field.IsExported() && refers(field.Type) {
-				s.fields = append(s.fields, structField{i, makeShape(field.Type, made)})
+		for field := range t.Fields() {
+			if s.refers && field.IsExported() && refers(field.Type) {
+				s.fields = append(s.fields, structField{field.Index[0], makeShape(field.Type, made)})
 			}
 		}
 	}

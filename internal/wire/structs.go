@@ -318,10 +318,8 @@ func fillBy(unmarshal func(raw []byte, v reflect.Value) error) fill {
 
 // fill calls f for the value at p.
 func (p place) fill(b *builder, f fill, v reflect.Value) bool {
-	b.below = p.drop
-	ok := f(b, v)
-	b.below = nil // a value of another type than the path requires does not take it
-	return ok
+	b.below = p.drop // a value of another type than the path requires does not take it
+	return f(b, v)
 }
 
 // takeDrop returns the fields to leave out of the value that is filled next.

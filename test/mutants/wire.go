@@ -50,7 +50,6 @@ var ofWire = []table{
 		{"a label of a Go type is not left out", "fillTexts", never("(place{drop: drop}).below(name).dropped()")},
 		{"a member of a map of a Go type is not left out", "fillMap", never("below.dropped()")},
 		{"a field below an array is left out", "fillSlice", drop("b.takeDrop()")},
-		{"fields that are left out of one value are left out of the next", "place.fill", drop("b.below = nil")},
 		{"parts of objects of a Go type are shared without Shared", "fillShared", replace("b.sharing == Own", "false")},
 		{"parts with fields to leave out are shared", "fillShared", replace("b.below != nil", "false")},
 		{"equal parts of objects of a Go type are not shared", "fillShared", always("b.sharing == Own || b.below != nil || parts.skip(counts)")},
