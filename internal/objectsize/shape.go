@@ -89,8 +89,8 @@ func refers(t reflect.Type) bool {
 		if t == reflect.TypeFor[time.Time]() {
 			return false
 		}
-		for i := range t.NumField() {
-			if refers(t.Field(i).Type) {
+		for field := range t.Fields() {
+			if refers(field.Type) {
 				return true
 			}
 		}
