@@ -488,3 +488,20 @@ func TestConverter_NamesTheFieldWhoseTypeRejectsItsValue(t *testing.T) {
 		}
 	}
 }
+
+// quoting is a T with a number that is a string in JSON.
+type quoting struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Size              int `json:"size,string"`
+}
+
+func (q *quoting) DeepCopyObject() runtime.Object { clone := *q; return &clone }
+
+// The decoder's error has the value of a field with the option "string".
+func TestConverter_ErrorsHaveNoValues(t *testing.T) {
+	_, err := gotype.NewConverter[*quoting]().Convert(contentOf(t, `{"size":"a secret"}`))
+	if err == nil || err.Error() != "a value does not fit the Go type of its field" {
+		t.Errorf("error = %v", err)
+	}
+}

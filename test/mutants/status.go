@@ -184,6 +184,7 @@ var ofStatus = []table{
 		{"objects of another type count as conversions", "Typed.collect", always("err == nil || errors.Is(err, ErrConversion)")},
 	}},
 	{"internal/gotype", "internal/gotype", []mutant{
+		{"an error of a decoder has values of the object", "WithoutValues", replace(`errors.New("a value does not fit the Go type of its field")`, "err")},
 		{"a type without metadata is accepted", "Of.Check", replace("readable(of.Empty())", "nil")},
 		{"only the kind of a type is checked", "readable", drop("_ = meta.GetName()")},
 		{"an integer is cut to the size of its field", "Converter.Convert", always("c.fast.fit(content)")},
@@ -209,7 +210,6 @@ var ofStatus = []table{
 		{"an error has a value", "Converter.convert", within("Unmarshal(data, to)", replace("WithoutValues(err)", "err"))},
 	}},
 	{"internal/gotype", "dynamicinformer", []mutant{
-		{"an error of a decoder has values of the object", "WithoutValues", replace(`errors.New("a value does not fit the Go type of its field")`, "err")},
 		{"a type that is not a pointer to a struct is accepted", "Of.Check", never("t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct")},
 		{"an example without metadata is accepted", "Of.Check", never("of.Type != nil && !t.Implements(reflect.TypeFor[T]())")},
 		{"a form without a type of its own is accepted", "Of.Check", never("t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]()")},
