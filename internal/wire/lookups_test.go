@@ -169,3 +169,34 @@ func TestLookups_OfPartsThatDoNotRepeatAreRare(t *testing.T) {
 		t.Error("equal parts are not shared")
 	}
 }
+
+// Parts that occur three times are shared also after many that occur once. The third occurrence is the first one that takes no memory, but
+// the second one shows that parts repeat.
+func TestLookups_OfPartsThatOccurThreeTimesFindThem(t *testing.T) {
+	parts := NewParts[map[string]string](1 << 14)
+	share := fillShared(fillTexts, func() *Parts[map[string]string] { return parts })
+	b := &builder{tables: newTables(Shared, largeSizes), sharing: Shared}
+	decode := func(value int) (labels map[string]string) {
+		b.scanner = scanner{data: fmt.Appendf(nil, `{"a":"%d"}`, value)}
+		if !share(b, reflect.ValueOf(&labels).Elem()) {
+			t.Fatalf("%s is not ordinary", b.data)
+		}
+		return labels
+	}
+	next := 0
+	for range 10_000 {
+		next++
+		decode(next)
+	}
+	shared := 0
+	for range 1000 {
+		next++
+		decode(next)
+		if second, third := decode(next), decode(next); reflect.ValueOf(second).Pointer() == reflect.ValueOf(third).Pointer() {
+			shared++
+		}
+	}
+	if shared < 500 {
+		t.Errorf("%d of 1000 parts are shared", shared)
+	}
+}

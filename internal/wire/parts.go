@@ -55,19 +55,27 @@ func NewParts[T any](slots int) *Parts[T] {
 // Get returns the part with that content: the one in the table or, if there is none, the result of decode, which must not refer to
 // content. Equal contents must have equal results.
 func (p *Parts[T]) Get(content []byte, decode func(content []byte) (T, bool)) (value T, ok bool) {
+	value, _, ok = p.get(content, decode)
+	return value, ok
+}
+
+// get is Get. It also reports whether content has been decoded before, as far as the table knows.
+func (p *Parts[T]) get(content []byte, decode func(content []byte) (T, bool)) (value T, again, ok bool) {
 	if len(content) > maxSharedText {
-		return decode(content)
+		value, ok = decode(content)
+		return value, false, ok
 	}
 	hash := hashOf(p.seed, content)
 	mark := markOf(hash)
 	first, second := p.table.pair(hash)
 	for _, s := range [...]*slot[part[T]]{first, second} {
 		if known := s.find(mark); known != nil && known.content == string(content) {
-			return known.value, true
+			return known.value, true, true
 		}
 	}
-	if value, ok = decode(content); ok && p.table.again(hash) {
+	value, ok = decode(content)
+	if again = ok && p.table.again(hash); again {
 		p.table.put(hash, &part[T]{string(content), value})
 	}
-	return value, ok
+	return value, again, ok
 }

@@ -236,14 +236,13 @@ func fillShared[T any](f fill, table func() *Parts[T]) fill {
 			return false
 		}
 		end, into := b.pos, v.Addr().Interface().(*T)
-		found := true
-		*into, ok = table().Get(raw, func([]byte) (value T, ok bool) {
-			found = false
+		value, again, ok := table().get(raw, func([]byte) (value T, ok bool) {
 			b.pos = begin
 			ok = f(b, v)
 			return *into, ok
 		})
-		parts.record(counts, found)
+		parts.record(counts, again)
+		*into = value
 		b.pos = end
 		return ok
 	}

@@ -12,7 +12,7 @@ var ofWire = []table{
 		{"a method of a Go type that panics ends the process", "fillBy", replace("recover()", "any(nil)")},
 	}},
 	{"internal/wire", "internal/metaproto", []mutant{
-		{"large parts of metadata are kept in memory", "Parts.Get", never("len(content) > maxSharedText")},
+		{"large parts of metadata are kept in memory", "Parts.get", never("len(content) > maxSharedText")},
 		{"metadata has no texts that are left out", "Place.Names", never("below.here")},
 	}},
 	{"internal/metaproto", "internal/metaproto", []mutant{
@@ -43,7 +43,7 @@ var ofWire = []table{
 		{"the elements of a slice take no memory", "walker.slice", replace("w.elementsOf(s, v, v.Len(), level, times)", "0")},
 	}},
 	{"internal/wire", "internal/wire", []mutant{
-		{"unequal parts of metadata are shared", "Parts.Get", replace("known.content == string(content)", "len(known.content) == len(content)")},
+		{"unequal parts of metadata are shared", "Parts.get", replace("known.content == string(content)", "len(known.content) == len(content)")},
 		{"unequal texts of metadata are shared", "Texts.Text", replace("*known == string(content)", "len(*known) == len(content)")},
 		{"times of a Go type are in UTC", "fillTime", replace("at.Local()", "at")},
 		{"a field of a Go type is not left out", "structFields.fill", never("below.dropped()")},
@@ -54,8 +54,9 @@ var ofWire = []table{
 		{"parts with fields to leave out are shared", "fillShared", replace("b.below != nil", "false")},
 		{"equal parts of objects of a Go type are not shared", "fillShared", always("b.sharing == Own || b.below != nil || parts.skip(counts)")},
 		{"parts that do not repeat are looked up", "fillShared", replace("parts.skip(counts)", "false")},
-		{"parts that are decoded have been found", "fillShared", drop("found = false")},
-		{"look-ups of parts do not count", "fillShared", drop("parts.record(counts, found)")},
+		{"parts that are decoded for the first time repeat", "fillShared", replace("parts.record(counts, again)", "parts.record(counts, again || true)")},
+		{"parts that are decoded for the second time do not repeat", "Parts.get", replace("return value, again, ok", "return value, false, ok")},
+		{"look-ups of parts do not count", "fillShared", replace("parts.record(counts, again)", "_ = again")},
 		{"texts that do not repeat are looked up", "lookups.skip", replace("l.misses.Load() >= uniqueAfter", "false")},
 		{"texts that did not repeat are never looked up", "lookups.skip", replace("!counts", "true")},
 		{"texts that begin to repeat are not shared", "lookups.record", drop("l.misses.Store(0)")},
