@@ -9,7 +9,8 @@ const (
 )
 
 // lookups are the look-ups of the texts at one place of objects. Some texts do not repeat, such as names and UIDs: a table never has them. If
-// the look-ups find nothing, only those that count are made, until one of them finds its text. Nil lookups are always made. It is safe for
+// the look-ups find nothing, only those that count are made, until one of them finds its text. Nil lookups are always made. The price is one
+// string more of a text that is at several places of an object, and in no other object: the table has not seen the first one. It is safe for
 // concurrent use.
 type lookups struct {
 	misses atomic.Uint32 // in a row, of look-ups that count
