@@ -201,7 +201,7 @@ func TestNamespaces_AllAreForbidden(t *testing.T) {
 	inSet(t, func(in bubble) {
 		t, f := in.T, in.factory
 		l := acquire(t, f, widgets, dynamicinformer.WithNamespaces("f1", "f2"))
-		err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast())
+		err := l.WaitForSync(briefly(t), dynamicinformer.WithFailFast())
 		notSynced, is := errors.AsType[*status.NotSyncedError](err)
 		if !is || notSynced.Reason != status.ReasonForbidden || !strings.HasPrefix(notSynced.Namespace, "f") || !apierrors.IsForbidden(err) {
 			t.Fatalf("error = %v", err)
@@ -447,7 +447,7 @@ func TestNamespaceSelector_NamespacesAreForbidden(t *testing.T) {
 			return nil
 		})
 		l := acquire(t, f, widgets, dynamicinformer.WithNamespaceSelector(""))
-		err := l.WaitForSync(t.Context(), dynamicinformer.WithFailFast())
+		err := l.WaitForSync(briefly(t), dynamicinformer.WithFailFast())
 		const want = `User "bob" cannot list resource "namespaces" (Forbidden`
 		const rule = `ClusterRole: - {apiGroups: [""], resources: ["namespaces"], verbs: ["list", "watch"]}`
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), rule) {
