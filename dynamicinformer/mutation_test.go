@@ -55,7 +55,11 @@ func writeToAnObject(t *testing.T, writer string) {
 	client := cluster.Resource(widgets).Namespace("ns")
 	for n := range 20 {
 		obj := newObject(fmt.Sprint("w", n), map[string]string{"app": "calico-node", "tier": "network"})
-		obj.Object["spec"] = map[string]any{"selector": map[string]any{"app": "calico-node", "tier": "network"}, "color": "red"}
+		selector := map[string]any{"app": "calico-node", "tier": "network"}
+		for label := range 20 { // packed caches share only larger parts
+			selector[fmt.Sprint("label-", label)] = fmt.Sprint("value-", label)
+		}
+		obj.Object["spec"] = map[string]any{"selector": selector, "color": "red"}
 		if _, err := client.Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
