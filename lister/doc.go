@@ -2,8 +2,8 @@
 // that is not known at compile time. Its exported names and behaviour are those of
 // k8s.io/client-go/dynamic/dynamiclister, except for the differences that the comments of [NewRuntimeObjectShim] and [New] describe. A
 // [Reader] also iterates over objects, and reads them by an index and by fields ([Query]). [NewTyped] reads the same cache as objects of a
-// Go type. With a packed cache, readers select packed objects, and unpack only those that they return; [AllCached] and [GetCached] return
-// them as they are cached.
+// Go type, and [NewMetadata] reads any cache as metadata. With a packed cache, readers select packed objects, and unpack only those that they
+// return; [AllCached] and [GetCached] return them as they are cached.
 //
 // The objects that a lister returns are those of the cache. All readers and event handlers share
 // them. They are read-only: call DeepCopy before the first write. The returned slices belong to the

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/lister"
+	"github.com/gvrkit/gvrkit/metadatalister"
 )
 
 // A lister on the indexer of an informer, which is filled by hand here.
@@ -112,4 +113,24 @@ func ExampleNewTyped() {
 	// Output:
 	// a 9007199254740993
 	// gadgets.example.com "default/b": json: cannot unmarshal string into Go struct field .spec.size of type int64
+}
+
+// A program that already watches a type reads its metadata without another watch, for code that requires a metadata lister.
+func ExampleNewMetadata() {
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	gadget := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Gadget"}}
+	gadget.SetNamespace("default")
+	gadget.SetName("a")
+	gadget.SetLabels(map[string]string{"size": "large"})
+	if err := indexer.Add(gadget); err != nil {
+		log.Fatal(err)
+	}
+	var metadata metadatalister.Lister = lister.NewMetadata(indexer, schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"})
+
+	found, err := metadata.Namespace("default").Get("a")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(found.Kind, found.Name, found.Labels) // read-only
+	// Output: PartialObjectMetadata a map[size:large]
 }

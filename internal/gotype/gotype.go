@@ -40,7 +40,7 @@ func (of Of[T]) Check() error {
 	case t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct:
 		return fmt.Errorf("%v is not a pointer to a struct", t)
 	case t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]():
-		return fmt.Errorf("%v is not the Go type of a resource: use Acquire", t)
+		return fmt.Errorf("%v is not the Go type of a resource: use Acquire, or NewReader or NewMetadata of package lister", t)
 	case of.Type != nil && !t.Implements(reflect.TypeFor[T]()):
 		return fmt.Errorf("%v has no metadata", t)
 	}

@@ -73,7 +73,11 @@ var ofPacked = []table{
 		{"a lister of a packed cache ignores selectors", "Of.Each", always(`!l.packed || selector.Empty() || labels.MatchesNothing(selector)`)},
 	}},
 	{"lister", "lister", []mutant{
-		{"Go types are made from trees of packed objects", "Typed.convert", always("!is || !t.objects.IsPacked()")},
+		{"Go types are made from trees of packed objects", "view.object", never("is && v.objects.IsPacked()")},
+		{"metadata has no kind", "metadataOf.of", drop("to.TypeMeta = metadataType")},
+		{"metadata of a Go type has no kind", "metadataOf.ofOther", drop("to.TypeMeta = metadataType")},
+		{"an object without metadata ends the process", "metadataOf.ofOther", never("from == nil")},
+		{"metadata of a cache of metadata is not read", "metadataOf.ofOther", drop("return object, true")},
 		{"a typed view of a packed cache keeps all objects", "conversions.put", never("!replaced && most > 0 && len(c.of) >= most")},
 		{"a query unpacks each object that it reads", "Reader.fields", never("r.objects.IsPacked()")},
 		{"a path of a packed object has no rest", "path.find", replace("eval(p.rest, []any{at})", "[]any{at}")},
