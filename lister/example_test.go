@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gvrkit/gvrkit/lister"
-	"github.com/gvrkit/gvrkit/metadatalister"
 )
 
 // A lister on the indexer of an informer, which is filled by hand here.
@@ -125,7 +124,7 @@ func ExampleNewMetadata() {
 	if err := indexer.Add(gadget); err != nil {
 		log.Fatal(err)
 	}
-	var metadata metadatalister.Lister = lister.NewMetadata(indexer, schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"})
+	metadata := lister.NewMetadata(indexer, schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"})
 
 	found, err := metadata.Namespace("default").Get("a")
 	if err != nil {
