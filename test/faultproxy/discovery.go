@@ -49,8 +49,8 @@ func StaleGroup(group string) Fault {
 // more: requests for discovery documents get the responses from the time of the injection,
 // errors included, and 404 for groups and versions that did not exist then. Inject requests
 // these documents from the server, not through faults that were injected before, and waits
-// for them. Requests for other paths pass. A document without a response, and all documents
-// below a root that could not be read, get 503.
+// for them, at most 30 s. Requests for other paths pass. A document without a complete response
+// by then, and all documents below a root that could not be read, get 503.
 func StaleDiscovery() Fault {
 	return func(next http.Handler) http.Handler {
 		kept := crawl(next)
@@ -61,7 +61,7 @@ func StaleDiscovery() Fault {
 				next.ServeHTTP(w, r)
 				return
 			}
-			path := strings.TrimSuffix(req.Path, "/")
+			path := "/" + strings.Trim(req.Path, "/")
 			doc := kept[path]
 			if strings.Contains(legible(r).Header.Get("Accept"), "g=apidiscovery.k8s.io") && kept[path+aggregated] != nil {
 				doc = kept[path+aggregated]
@@ -104,7 +104,7 @@ func crawl(server http.Handler) map[string]*document {
 		r.Header.Set("Accept", accept)
 		r.Header.Set("Accept-Encoding", "identity")
 		defer func() {
-			if recover() != nil { // a panic ends a response
+			if recover() != nil || ctx.Err() != nil { // a panic ends a response, and the end of ctx may have cut it
 				doc = &document{header: http.Header{}}
 				failure(http.StatusServiceUnavailable).ServeHTTP(doc, r)
 			}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -289,6 +291,38 @@ func TestStaleDiscovery_IsUnavailableWithoutDocuments(t *testing.T) {
 	proxy.Answer(nil, dead)
 	if got := fetch(t, client, proxy.URL()+"/apis"); got.code != http.StatusServiceUnavailable {
 		t.Errorf("got %d", got.code)
+	}
+}
+
+func TestStaleDiscovery_WaitsHalfAMinuteForTheDocuments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		stale := faultproxy.StaleDiscovery()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, `{"groups":[{"name":"a","versions":[{"groupVersion":"a/v1"}]}]}`)
+			if r.URL.Path == "/apis/a/v1" {
+				<-r.Context().Done()
+			}
+		}))
+		if waited := time.Since(began); waited != 30*time.Second {
+			t.Errorf("waited for %v", waited)
+		}
+		for path, want := range map[string]int{"/apis": http.StatusOK, "/apis/a/v1": http.StatusServiceUnavailable} {
+			w := httptest.NewRecorder()
+			stale.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+			if w.Code != want {
+				t.Errorf("%s: %d %s, want %d", path, w.Code, w.Body, want)
+			}
+		}
+	})
+}
+
+func TestStaleDiscovery_IgnoresMoreSlashesAroundAPath(t *testing.T) {
+	proxy, client := serveDiscovery(t)
+	proxy.Inject(nil, faultproxy.StaleDiscovery())
+	for path, want := range map[string]string{"//apis": legacyGroups, "//api": "/api", "///apis/": legacyGroups, "/apis//": legacyGroups} {
+		if got := fetch(t, client, proxy.URL()+path); got.code != http.StatusOK || got.body != want {
+			t.Errorf("%s: %d %q, want %q", path, got.code, got.body, want)
+		}
 	}
 }
 
