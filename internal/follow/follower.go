@@ -24,7 +24,8 @@ type Config struct {
 	// Selector selects types among those that support Verbs.
 	Selector discovery.Selector
 	Verbs    []string
-	// Acquire returns a lease on a type. It is called again every 2 s if it fails.
+	// Acquire returns a lease on a type. If it fails, it is called again after 2 s. The pause grows to 5 s while it
+	// fails. An event of the type, or a limit of starts or types, can change the time of the next call.
 	Acquire func(ctx context.Context, gvr schema.GroupVersionResource) (Lease, error)
 	// Started is called with each lease, and Stopped after its release, with the last known state
 	// of the type and the evidence of its end. The evidence has no kind if the type is still served.

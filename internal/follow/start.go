@@ -16,7 +16,8 @@ const startTimeout = 5 * time.Second
 // logRetries is the verbosity of log lines about repeated failures.
 const logRetries = 4
 
-// enqueueLocked puts t in the queue of types to start. The caller holds mu.
+// enqueueLocked puts t, which is neither held nor busy, in the queue of types to start. Only startQueuedLocked changes that.
+// The caller holds mu.
 func (f *Follower) enqueueLocked(ctx context.Context, t *followed) {
 	if !t.queued {
 		t.queued = true
@@ -36,17 +37,15 @@ func (f *Follower) startQueuedLocked(ctx context.Context) {
 		f.queue[0] = nil // the array is kept
 		f.queue = f.queue[1:]
 		t.queued = false
-		switch wait := time.Until(t.due()); {
-		case t.busy, t.held: // it has been started meanwhile
-		case wait > 0:
+		if wait := time.Until(t.due()); wait > 0 {
 			f.recheckLocked(t, wait)
-		default:
-			f.slots--
-			f.active++
-			t.begins(time.Now())
-			gvr := t.res.GVR
-			f.goroutines.Go(func() { f.start(ctx, t, gvr) })
+			continue
 		}
+		f.slots--
+		f.active++
+		t.begins(time.Now())
+		gvr := t.res.GVR
+		f.goroutines.Go(func() { f.start(ctx, t, gvr) })
 	}
 }
 
