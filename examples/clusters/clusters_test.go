@@ -78,6 +78,17 @@ func TestDemonstration_EndsIfAServerDoesNotStart(t *testing.T) {
 	}
 }
 
+func TestDemonstration_EndsWithTheErrorOfItsWatch(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	err := whileWatching(ctx, map[string]*rest.Config{"west": {Host: "%"}}, func(string, string) {}, func(await func(...string) error) error {
+		return await("west added bora")
+	})
+	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "cluster west: ") || !errors.Is(err, errWatchEnded) {
+		t.Errorf("error: %v", err)
+	}
+}
+
 // silentServer returns the address of a server that never responds. It calls asked with each request.
 func silentServer(t *testing.T, asked func()) (address string) {
 	t.Helper()

@@ -128,36 +128,47 @@ func demonstrate(ctx context.Context, to report) (err error) {
 	}
 	defer func() { err = errors.Join(err, west.close()) }()
 
+	clusters := map[string]*rest.Config{"east": {Host: east.address.URL}, "west": {Host: west.address.URL}}
+	return whileWatching(ctx, clusters, to, func(await func(prefixes ...string) error) error {
+		for _, step := range []func() error{
+			func() error { return errors.Join(east.launch(ctx, "anna"), west.launch(ctx, "bora")) },
+			func() error { return await("east added anna", "west added bora") },
+			func() error { to("", "west stops"); return west.stop() },
+			func() error { return await("west Degraded") },
+			func() error { return east.launch(ctx, "cora") },
+			func() error { return await("east added cora") },
+			func() error { to("", "west starts again"); return west.start(ctx) },
+			func() error { return west.launch(ctx, "dora") },
+			func() error { return await("west added dora", "west Synced") },
+		} {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// errWatchEnded is the error of await after the end of the watch.
+var errWatchEnded = errors.New("the watch has ended")
+
+// whileWatching watches ships while it calls steps, whose await waits until there is a line with each of the prefixes, or
+// until the watch ends. Calls of to are concurrent with steps.
+func whileWatching(ctx context.Context, clusters map[string]*rest.Config, to report, steps func(await func(prefixes ...string) error) error) error {
 	lines := make(chan string, 1000)
-	running, stop := context.WithCancel(ctx)
+	running, stop := context.WithCancelCause(ctx)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- watch(running, map[string]*rest.Config{"east": {Host: east.address.URL}, "west": {Host: west.address.URL}}, ships, func(cluster, text string) {
+		err := watch(running, clusters, ships, func(cluster, text string) {
 			to(cluster, text)
 			lines <- cluster + " " + text
 		})
+		stop(errWatchEnded)
+		ended <- err
 	}()
-	defer func() { // before the servers are closed
-		stop()
-		err = errors.Join(err, <-ended)
-	}()
-	await := func(prefixes ...string) error { return awaitLines(ctx, lines, prefixes...) }
-	for _, step := range []func() error{
-		func() error { return errors.Join(east.launch(ctx, "anna"), west.launch(ctx, "bora")) },
-		func() error { return await("east added anna", "west added bora") },
-		func() error { to("", "west stops"); return west.stop() },
-		func() error { return await("west Degraded") },
-		func() error { return east.launch(ctx, "cora") },
-		func() error { return await("east added cora") },
-		func() error { to("", "west starts again"); return west.start(ctx) },
-		func() error { return west.launch(ctx, "dora") },
-		func() error { return await("west added dora", "west Synced") },
-	} {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
+	err := steps(func(prefixes ...string) error { return awaitLines(running, lines, prefixes...) })
+	stop(nil)
+	return errors.Join(err, <-ended)
 }
 
 // awaitLines waits until there is a line with each of the prefixes.
