@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -13,13 +14,16 @@ type allocation struct {
 	node    string
 }
 
+// errUnreadable is the error for a block that must change before it can be read.
+var errUnreadable = errors.New("it can't be read")
+
 // allocationsOf returns the addresses of block that are allocated on a node. It does not change
-// block, which may be a cached object.
+// block, which may be a cached object. Its error is errUnreadable.
 func allocationsOf(block *unstructured.Unstructured) ([]allocation, error) {
 	cidr, _, _ := unstructured.NestedString(block.Object, "spec", "cidr")
 	prefix, err := netip.ParsePrefix(cidr)
 	if err != nil {
-		return nil, fmt.Errorf("block %s: %w", block.GetName(), err)
+		return nil, fmt.Errorf("block %s: %w: %w", block.GetName(), errUnreadable, err)
 	}
 	attributes := list(block, "attributes")
 	var found []allocation

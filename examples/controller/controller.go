@@ -121,12 +121,16 @@ func (c *controller) next(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(key)
-	if err := c.reconcile(ctx, key); err != nil {
+	switch err := c.reconcile(ctx, key); {
+	case err == nil:
+		c.queue.Forget(key)
+	case errors.Is(err, errUnreadable): // a retry can't help; a change adds the block to the queue
+		utilruntime.HandleErrorWithContext(ctx, err, "Leave block until it changes", "block", key)
+		c.queue.Forget(key)
+	default:
 		utilruntime.HandleErrorWithContext(ctx, err, "Retry block", "block", key)
 		c.queue.AddRateLimited(key)
-		return true
 	}
-	c.queue.Forget(key)
 	return true
 }
 

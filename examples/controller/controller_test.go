@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -254,5 +257,67 @@ func TestController_AsksTheServerForNodesThatAreNotCached(t *testing.T) {
 	}
 	if err := factory.Shutdown(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// After an error of a request, the block is retried. A block that can't be read is not: only a change of it can help.
+func TestController_DoesNotRetryABlockThatCannotBeRead(t *testing.T) {
+	block := func(name, cidr string) *unstructured.Unstructured {
+		obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+			"cidr": cidr, "allocations": []any{int64(0)}, "attributes": []any{map[string]any{"secondary": map[string]any{"node": "missing"}}},
+		}}}
+		obj.SetGroupVersionKind(blocksGVR.GroupVersion().WithKind("IPAMBlock"))
+		obj.SetName(name)
+		return obj
+	}
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{testNodes: "NodeList", blocksGVR: "IPAMBlockList"},
+		block("unreadable", "192.0.2.0"), block("readable", "192.0.2.0/30"))
+	client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("no response")
+	})
+	factory, err := dynamicinformer.New(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory.Start(t.Context())
+	nodes, err := factory.Acquire(t.Context(), testNodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := factory.Acquire(t.Context(), blocksGVR)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(nodes.WaitForSync(t.Context()), blocks.WaitForSync(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+	defer queue.ShutDown()
+	c := &controller{blocks: blocks, nodes: nodes, client: client.Resource(testNodes), queue: queue}
+	for name, want := range map[string]int{"unreadable": 0, "readable": 1} {
+		queue.Add(name)
+		if c.next(t.Context()); queue.NumRequeues(name) != want {
+			t.Errorf("%s: %d retries, want %d", name, queue.NumRequeues(name), want)
+		}
+	}
+	if err := factory.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestProgram_RefusesAWrongCommandLine(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "kubeconfig")
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--kubeconfig", missing, "more"}, `unexpected argument "more"`},
+		{[]string{"--nonsense"}, "-nonsense"},
+		{[]string{"--kubeconfig", missing}, missing},
+	} {
+		if err := program(t.Context(), tc.args); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%q: error %v, want %q", tc.args, err, tc.want)
+		}
 	}
 }

@@ -14,6 +14,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -26,19 +27,25 @@ import (
 )
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "path of a kubeconfig; without it, the service account of the pod")
-	flag.Parse()
-	if err := program(*kubeconfig); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := program(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "controller:", err)
 		os.Exit(1)
 	}
 }
 
-// program runs the controller until the process is interrupted.
-func program(kubeconfig string) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+// program runs the controller until ctx ends.
+func program(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("controller", flag.ContinueOnError)
+	kubeconfig := flags.String("kubeconfig", "", "path of a kubeconfig; without it, the service account of the pod")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
 		return err
 	}
