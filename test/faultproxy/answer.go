@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -21,10 +22,15 @@ type status struct {
 	Reason     string         `json:"reason"`
 	Details    *statusDetails `json:"details,omitempty"`
 	Code       int            `json:"code"`
+
+	generated bool // by failure: it may depend on the request
 }
 
 type statusDetails struct {
-	RetryAfterSeconds int `json:"retryAfterSeconds"`
+	Name              string `json:"name,omitempty"`
+	Group             string `json:"group,omitempty"`
+	Kind              string `json:"kind,omitempty"` // the resource
+	RetryAfterSeconds *int   `json:"retryAfterSeconds,omitempty"`
 }
 
 func newStatus(code int, reason, message string) status {
@@ -40,13 +46,34 @@ func answerable(code int) int {
 }
 
 // ServeHTTP responds with the status.
-func (s status) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (s status) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.generated && s.Code == http.StatusForbidden {
+		s = s.forbidding(ParseRequest(r))
+	}
 	w.Header().Set("Content-Type", "application/json")
-	if s.Details != nil {
-		w.Header().Set("Retry-After", strconv.Itoa(s.Details.RetryAfterSeconds))
+	if s.Details != nil && s.Details.RetryAfterSeconds != nil {
+		w.Header().Set("Retry-After", strconv.Itoa(*s.Details.RetryAfterSeconds))
 	}
 	w.WriteHeader(s.Code)
 	_ = json.NewEncoder(w).Encode(s) // an error means that the client has disconnected
+}
+
+// forbidding returns s with the resource and the name of r, as an API server's authorizer responds.
+func (s status) forbidding(r Request) status {
+	details := statusDetails{Name: r.Name, Group: r.Group, Kind: r.Resource}
+	if s.Details != nil {
+		details.RetryAfterSeconds = s.Details.RetryAfterSeconds
+	}
+	s.Details = &details
+	what := strings.TrimSuffix(r.Resource+"."+r.Group, ".")
+	if r.Name != "" {
+		what += fmt.Sprintf(" %q", r.Name)
+	}
+	if r.Resource != "" {
+		what += " is "
+	}
+	s.Message = what + "forbidden: " + s.Message
+	return s
 }
 
 // reasons are the reasons that API servers send with each code.
@@ -73,19 +100,23 @@ var reasons = map[int]string{
 func Status(code int, reason, message string) http.Handler { return newStatus(code, reason, message) }
 
 // Fail returns a fault that responds with an HTTP status code and a Kubernetes Status
-// with the reason for that code. A code outside 200 to 999 becomes 500.
+// with the reason for that code. The Status of code 403 names the resource and the object of
+// the request, as API servers do; those of other codes don't. A code outside 200 to 999 becomes 500.
 func Fail(code int) Fault { return Respond(failure(code)) }
 
 func failure(code int) status {
 	code = answerable(code)
-	return newStatus(code, reasons[code], fmt.Sprintf("faultproxy: %d %s", code, http.StatusText(code)))
+	s := newStatus(code, reasons[code], fmt.Sprintf("faultproxy: %d %s", code, http.StatusText(code)))
+	s.generated = true
+	return s
 }
 
 // RetryAfter is Fail with d in the Retry-After header and in the Status, in seconds and
 // rounded up. A negative d is zero.
 func RetryAfter(code int, d time.Duration) Fault {
 	s := failure(code)
-	s.Details = &statusDetails{RetryAfterSeconds: max(0, int(math.Ceil(d.Seconds())))}
+	seconds := max(0, int(math.Ceil(d.Seconds())))
+	s.Details = &statusDetails{RetryAfterSeconds: &seconds}
 	return Respond(s)
 }
 

@@ -12,9 +12,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/test/faultproxy"
 )
+
+var errForbidden = errors.New("faultproxy: 403 Forbidden")
 
 // answerOf returns the response to a request for blocks with fault.
 func answerOf(t *testing.T, fault faultproxy.Fault) *httptest.ResponseRecorder {
@@ -54,6 +59,27 @@ func TestFail_HasTheReasonOfTheCode(t *testing.T) {
 		}
 		if after, set := got.Header()["Retry-After"]; set {
 			t.Errorf("Fail(%d): Retry-After %q", code, after)
+		}
+	}
+}
+
+func TestFail_ForbiddenNamesTheResourceOfTheRequest(t *testing.T) {
+	for path, want := range map[string]*apierrors.StatusError{
+		"/apis/crd.projectcalico.org/v1/ipamblocks":            apierrors.NewForbidden(schema.GroupResource{Group: "crd.projectcalico.org", Resource: "ipamblocks"}, "", errForbidden),
+		"/api/v1/namespaces/default/pods/a/status":             apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errForbidden),
+		"/apis/example.com/v1/namespaces/harbor/ships?watch=1": apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "ships"}, "", errForbidden),
+		"/apis/example.com/v1":                                 apierrors.NewForbidden(schema.GroupResource{}, "", errForbidden),
+	} {
+		w := httptest.NewRecorder()
+		faultproxy.Fail(403)(nil).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		var got metav1.Status
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		status := want.Status()
+		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+		if diff := cmp.Diff(status, got); diff != "" || w.Code != 403 || w.Header().Get("Retry-After") != "" {
+			t.Errorf("%s: %d %v (-want +got):\n%s", path, w.Code, w.Header(), diff)
 		}
 	}
 }
