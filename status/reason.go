@@ -17,7 +17,8 @@ const (
 	ReasonNamesNotAccepted Reason = "NamesNotAccepted"
 	// ReasonAmbiguous: the name with which the lease was acquired means several resources.
 	ReasonAmbiguous Reason = "Ambiguous"
-	// ReasonDiscoveryFailed: discovery could not determine whether the resource is served.
+	// ReasonDiscoveryFailed: discovery could not determine whether the resource is served. If the server has no discovery
+	// documents, turn discovery off: dynamicinformer.WithDiscovery(nil).
 	ReasonDiscoveryFailed Reason = "DiscoveryFailed"
 	// ReasonForbidden: the user may not list or watch the resource, or may not read discovery.
 	ReasonForbidden Reason = "Forbidden"
