@@ -80,7 +80,7 @@ func (l *Lease) HasSyncedChecker() cache.DoneChecker {
 }
 
 // Resource returns the resource as discovery has resolved it last, in the version that is watched. If Acquire has validated the resource, all fields
-// are set from the start. Without discovery, or before the type is served, only its GVR is set.
+// are set from the start. Without discovery, or before the type is served, only its GVR is set. It may be out of date, also in [FollowFuncs].Started.
 func (l *Lease) Resource() discovery.Resource {
 	known := l.entry.state.Snapshot()
 	if res := known.Resource(); res.GVK.Kind != "" || l.validated == nil {

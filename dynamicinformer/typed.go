@@ -60,7 +60,7 @@ func WithGoType(example runtime.Object) LeaseOption {
 	return leaseOptionFunc(func(o *leaseOptions) { o.form = form.OfType(reflect.TypeOf(example)) })
 }
 
-// Informer returns the lease's view of the shared informer, as [Lease.Informer] does.
+// Informer returns the lease's view of the shared informer, as [Lease.Informer] does. A nil handler of AddTypedEventHandler panics at its first event.
 func (l *TypedLease[T]) Informer() cache.TypedSharedIndexInformer[T] {
 	return cache.NewTypedSharedIndexInformer[T](l.Lease.Informer())
 }
