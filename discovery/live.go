@@ -38,7 +38,7 @@ type pace struct {
 	doubted time.Duration
 	// batch is how long a change waits for other changes, so that they are published together.
 	batch time.Duration
-	// gap is the minimum time between two requests in a long series.
+	// gap is the minimum time between two requests in a long series. At the start of a series, it is a tenth of that.
 	gap time.Duration
 	// readAfter is the time after which a new CRD is read if no resource of it is served.
 	readAfter time.Duration
@@ -75,7 +75,8 @@ func (p pace) of(doc *document, interval time.Duration) time.Duration {
 	return interval
 }
 
-// backoff returns the back-off of requests for documents.
+// backoff returns the back-off of requests for documents: 2, 4, 8 … 30 s. The success of another request that had failed
+// ends a pause. If no request was sent, because the path was paused, the next one follows at the end of that pause.
 func (p pace) backoff() wait.Backoff {
 	longest := min(30*time.Second, 16*p.awaited)
 	return newBackoff(min(2*time.Second, longest), longest)
@@ -91,58 +92,30 @@ var ErrRunning = errors.New("discovery: the resolver runs already")
 // The discovery documents have the served resources. The metadata of CustomResourceDefinitions and
 // APIServices, which Run watches, has the backings, and shows when the documents have to be requested
 // again. Run starts with requests for both documents and both lists at the same time. The first snapshot
-// has all four, or, after a second, those that were received. Run reads an APIService unless the server
-// itself has created it. It reads a CRD only
+// has all four, or, after a second, those that were received. Run reads a whole CRD or APIService only if
+// the metadata and the documents do not decide: after 300 reads in quick succession, at most five a second.
 //
-//   - while a caller waits for its type ([Resolver.Await] or an informer) and the documents do not list it;
-//   - for a question that would be refused although the CRD has changed less than ten seconds ago:
-//     documents may be older;
-//   - if it was created again, and the documents may list the type of the CRD before it;
-//   - if the documents do not list its type any more;
-//   - if its type is not served for a second, for the reason;
-//   - if no request for /apis has succeeded since Run began, a minute after Run has seen the CRD.
+// Run requests the documents once a minute, and at once after a change of an object or a failed watch; in a
+// long series, requests are at least 500 ms apart. While the documents are expected to change, while they lack
+// the resources of a group version, and while a caller waits for a type that no watch reports, it requests them
+// every 2 to 10 s. The first two end after five minutes without a change. A server without aggregated discovery
+// needs a request for each group version: there, it is every 10 to 50 s. A request for an unchanged document
+// costs a few hundred bytes.
 //
-// After 300 reads in quick succession, Run reads at most five objects a second.
+// Failed requests are repeated after pauses that grow to 30 s, and lists and watches that are denied after
+// pauses that grow to 5 minutes. [Resolver.Status] has the state of each source, and the logger in ctx logs its
+// changes. A server may have no CRDs or no APIServices.
 //
-// [Resolver.Status] has the state of each source, and the logger in ctx logs its changes. A server may
-// have no CRDs or no APIServices.
-//
-// Run requests the documents
-//
-//   - once a minute;
-//   - at once, if an object has changed or a watch has failed: requests are at least 50 ms apart, and
-//     500 ms in a long series;
-//   - every 2 s while they are expected to change, for example after a change, or while a CRD is not
-//     established; after a minute without changes every 10 s, after five minutes once a minute;
-//   - every 10 s while they lack the resources of a group version, for example of an APIService whose
-//     server does not respond; after five minutes without changes once a minute;
-//   - every 2 s while a caller waits for a type and CRDs or APIServices can't be watched, after a minute
-//     every 10 s. A type that is deleted and created again between two documents is then not noticed
-//     as another type;
-//   - 2, 4, 8 … 30 s after a failed request, or as soon as another request succeeds that had failed; if
-//     a question has failed less than a second ago, at the end of that second.
-//
-// A list or watch that is denied is tried again after 2 s, 4, 8 …, and then every 5 minutes if the list is
-// forbidden, every minute if it is not found, and every 30 s if the request is not authorized, or only the
-// watch is forbidden; then the list is also repeated. Without APIServices, Run can't tell that another server
-// serves a type; without CRDs, that another CRD does.
-//
-// A request for an unchanged document costs a few hundred bytes. A server without aggregated discovery
-// needs a request for each group version: there, the periods of 2 s and 10 s are 10 s and 50 s.
+// Without APIServices, Run can't tell that another server serves a type; without CRDs, that another CRD does:
+// a type that is deleted and created again between two documents is then not noticed as another type.
 //
 // The resolver of a factory of package dynamicinformer begins with a narrow run, which
 // [Status.Narrow] reports: it requests only the types that informers of the factory are or have been
 // on, while these are at most four. For each type it reads the document of the group version, once a
 // minute, and lists and watches the metadata of the type's CRD and APIService. The run widens to what is
-// described above, and stays wide, when
-//
-//   - an informer is on a fifth type, also if others are released, or on another version or with another
-//     [VersionPolicy] than [Exact];
-//   - the program asks the resolver a question, or subscribes;
-//   - a type is not served, or its CRD was written less than ten seconds ago;
-//   - a request fails, or the server does not respond within a second at the start;
-//   - the document, the generation of the CRD or the server behind the APIService has changed, or
-//     one of these objects is deleted.
+// described above, and stays wide, when an informer is on a fifth type or another version, or has
+// another [VersionPolicy] than [Exact], when the program asks the resolver a question or subscribes, and when
+// a type is not served, has just been created, changes, or can't be read within a second.
 //
 // Run uses the permissions get, list and watch on customresourcedefinitions.apiextensions.k8s.io and
 // apiservices.apiregistration.k8s.io. A narrow run uses list and watch with a field selector for
@@ -471,7 +444,15 @@ func (l *live) publishLocked(now time.Time) {
 	}
 }
 
-// interval returns the time until the next request for documents, after one that succeeded.
+// interval returns the time until the next request for documents, after one that succeeded:
+//
+//   - awaited while they are expected to change, for example after a change, or while a CRD is not established; patient after
+//     the time hurry without changes, settled after the time persist;
+//   - awaited while a caller waits for a type and CRDs or APIServices can't be watched; patient after the time hurry;
+//   - patient while they lack the resources of a group version, for example of an APIService whose server does not respond;
+//     settled after the time persist without changes;
+//   - patient while one of the two documents could not be read;
+//   - settled otherwise.
 func (l *live) interval(now time.Time) time.Duration {
 	l.mu.Lock()
 	expected, quiet := l.knowledge.unsettled(now) || l.knowledge.awaited(), now.Sub(l.knowledge.lastReason)

@@ -91,8 +91,9 @@ func (k *knowledge) due(n int, wanted func(schema.GroupResource) bool, readAfter
 }
 
 // needed reports whether an object must be read, and when. A CRD must be read if a caller waits for its
-// type and the last document is older than the CRD's last change; if documents may describe the CRD
-// before it; and if it is not served for some time, for the reason, or because no document has the named groups.
+// type and the documents do not list it; if it was created again, and documents may describe the CRD before it; if the
+// documents do not list its type any more; and if its type is not served for readAfter, for the reason, or, while no document
+// has the named groups, for readAnyway. changedFor has the CRDs that are read for a question.
 func (k *knowledge) needed(ref objectRef, wanted func(schema.GroupResource) bool, readAfter time.Duration, now time.Time) (at time.Time, needed bool) {
 	if ref.path == apiServicePath {
 		item := k.api(groupVersionOf(ref.name))

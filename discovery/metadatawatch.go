@@ -80,7 +80,7 @@ type watchPace struct {
 	denied  time.Duration
 	absent  time.Duration // after a list of a resource that the server does not have
 	refused time.Duration // after a list that is forbidden
-	other   time.Duration // after a watch that is forbidden, or a request that is not authorized
+	other   time.Duration // after a watch that is forbidden, before the next list, or a request that is not authorized
 	steady  time.Duration // a shorter watch is a failure, also if it had events
 	page    time.Duration // the timeout of a page of a list, and of the start of a watch
 }

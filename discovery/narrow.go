@@ -18,7 +18,15 @@ import (
 // narrow is the first phase of a run for informers. It requests only the types of the informers: the
 // document of each type's group version, and the metadata of its CRD and its APIService, which it
 // watches by name. When anything is not as expected, it does not find out why: the run widens. It
-// then requests everything, and compares the result with the types that are known here.
+// then requests everything, and compares the result with the types that are known here. The run widens when
+//
+//   - an informer is on a fifth type, also if others are released, or on another version or with another
+//     [VersionPolicy] than [Exact];
+//   - the program asks the resolver a question, or subscribes;
+//   - a type is not served, or its CRD was written less than ten seconds ago;
+//   - a request fails, or the server does not respond within a second at the start;
+//   - the document, the generation of the CRD or the server behind the APIService has changed, or
+//     one of these objects is deleted.
 //
 // The lock of the run guards the fields.
 type narrow struct {
