@@ -1,5 +1,5 @@
 // Package packed has a compact, read-only form of objects of any type. An [Object] takes about a quarter of the memory of the
-// JSON that it was made from, and the garbage collector has no pointers to follow in it. It has:
+// JSON that it was made from, and the garbage collector has no pointers to follow in it. The package has:
 //
 //   - [Object]: one object. Most controllers need only its name, labels, owners or a few fields, and reading these
 //     does not unpack the rest.

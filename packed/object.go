@@ -27,7 +27,7 @@ import (
 // change a DeepCopy of that.
 //
 // Each method reads the packed bytes again: keep a result that is needed more than once. Strings of results are
-// copies, and don't keep the object in memory.
+// copies, and don't keep the object in memory. A nil or zero Object has no fields.
 type Object struct {
 	tape atomic.Pointer[packed.Tape] // replaced if its dictionary is
 	// tree is what Unstructured has returned last, while a caller uses it or the garbage collector has not run. It is not kept longer: a
@@ -75,9 +75,9 @@ func (p *Packer) read(from *wire.Scanner, drop *wire.Drop, missing metav1.TypeMe
 // common.
 func (p *Packer) Size() int { return p.packer.Dictionary().Size() }
 
-// Renew replaces the packer's dictionary, which has what its objects have in common, if the dictionary is large and the objects in use, which are
-// live, use less than half of it. It reports whether it did. Then it packs the objects of live again, which takes about as long as unpacking and
-// packing each of them. Objects of live that an earlier call has missed are packed again in any case. Renew reads live twice. Other objects of the
+// Renew replaces the packer's dictionary, which has what its objects have in common, if the dictionary is large and live, the objects in use, use
+// less than half of it. It reports whether it did. After that, it packs the objects of live again, which takes about as long as unpacking and
+// packing each of them. In any case, it packs those again that were packed during an earlier call. Renew reads live twice. Other objects of the
 // packer stay valid, and keep the old dictionary in memory. Without Renew, the dictionary keeps what deleted objects had in common, up to about 35 MB.
 func (p *Packer) Renew(live iter.Seq[*Object]) (renewed bool) {
 	renewed = p.packer.Renew(func(yield func(packed.Tape) bool) {
@@ -96,8 +96,8 @@ func (p *Packer) Renew(live iter.Seq[*Object]) (renewed bool) {
 	return renewed
 }
 
-// Pack returns obj in packed form. It does not change obj, and the result does not refer to it. The error says that
-// obj has a value of a Go type that JSON is not decoded to, such as int.
+// Pack returns obj in packed form. It does not change obj, and the result does not refer to it. It returns an error if
+// obj is nil or empty, or has a value of a Go type that JSON is not decoded to, such as int.
 func (p *Packer) Pack(obj *unstructured.Unstructured) (*Object, error) {
 	if obj == nil || obj.Object == nil {
 		return nil, errors.New("packed: the object is nil or empty")
@@ -185,7 +185,8 @@ func (o *Object) MarshalJSON() ([]byte, error) { return o.Unstructured().Marshal
 func (o *Object) Field(path ...string) (value any, found bool) { return o.read().Field(path...) }
 
 // AppendJSON appends the object as JSON to b. Members are in the order in which they were packed, and a float has a point or an
-// exponent. It does not unpack the object. It returns false if a string is not valid UTF-8, which no decoder returns.
+// exponent. It does not unpack the object. It returns false, after a part of the object, if a string is not valid UTF-8 or a float is not
+// finite, which no decoder returns, and if o is nil or zero.
 func (o *Object) AppendJSON(b []byte) (_ []byte, ok bool) { return o.read().AppendJSON(b) }
 
 // converters has the converter of each type T of As, by the type of *T.
@@ -326,7 +327,7 @@ func (o *Object) GetFinalizers() []string {
 	return finalizers
 }
 
-// GetManagedFields implements metav1.Object.
+// GetManagedFields implements metav1.Object. The caller owns the slice.
 func (o *Object) GetManagedFields() []metav1.ManagedFieldsEntry {
 	fields := o.metadata("managedFields")
 	if fields == nil {
