@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Await waits until gvr is served, and returns the resource. While the resolver runs, its events end the
-// wait; otherwise Await asks the server every 2 s. It may take some seconds more until the server can
-// list a new type.
+// Await waits until gvr is served, and returns the resource. While the resolver runs, the change that it
+// notices ends the wait; otherwise Await asks the server every 2 s. After that, it may take some seconds until
+// the server can list objects of a new type.
 //
 // If ctx ends first, the error has the last answer and the cause of ctx. If gvr is not the name of any
 // possible resource, Await returns a [*RefError] at once.

@@ -11,10 +11,10 @@
 //     would serve the resource, did not respond. It does not mean that the resource is absent.
 //
 // A [Resolver] sends requests for each question, so that an answer is current when it is given.
-// While [Resolver.Run] runs, the resolver watches CustomResourceDefinitions and APIServices and
-// answers from memory. If it may not watch them, it polls. [Resolver.Subscribe] then reports
-// changes, [Resolver.Await] waits for a type, and [Resolver.RESTMapper] returns a mapper that is
-// always current. A [Selector] selects types, for [Resolver.ResolveAll]. A [VersionPolicy] decides which
+// While [Resolver.Run] runs, the resolver answers from memory, and [Resolver.Subscribe] reports changes:
+// Run watches CustomResourceDefinitions and APIServices, and polls if it may not watch them.
+// [Resolver.Await] waits for a type, and [Resolver.RESTMapper] returns a mapper that needs no reset.
+// A [Selector] selects types, for [Resolver.ResolveAll]. A [VersionPolicy] decides which
 // version an informer reads. [Resolver.Status] reports the sources of the resolver's answers.
 //
 // The last known resources of a group version stay valid while the server can't be asked for them,

@@ -77,8 +77,8 @@ type EvidenceKind string
 
 // The kinds of evidence. Only CRDDeleted implies that the objects are deleted, too.
 const (
-	// CRDDeleted: its CustomResourceDefinition was deleted. If CRDUID is empty, the backing has
-	// become known, and was created after the type was known.
+	// CRDDeleted: its CustomResourceDefinition was deleted. CRDUID is empty if that was not known: what
+	// serves the type now was created after a document had listed the type.
 	CRDDeleted EvidenceKind = "CRDDeleted"
 	// NoVersionServed: its CustomResourceDefinition serves no version, or is not established any
 	// more. If it is deleted later, subscribers get another Removed event, with CRDDeleted, also
@@ -91,6 +91,7 @@ const (
 	NotListed EvidenceKind = "NotListed"
 )
 
+// String returns the event as text, such as "Removed widgets.v1.example.com (CRDDeleted)".
 func (e Event) String() string {
 	text := fmt.Sprintf("%s %s", e.Type, RefOf(e.Resource.GVR))
 	switch e.Type {

@@ -165,7 +165,7 @@ func (r *Resolver) Run(ctx context.Context) error {
 	return nil
 }
 
-// Running returns a channel that is closed when Run runs. From then on, questions wait a second or two
+// Running returns a channel that is closed when Run runs. From then on, questions wait at most 2 s
 // for the first snapshot of Run before they send requests. After Run has returned, Running returns
 // another channel.
 func (r *Resolver) Running() <-chan struct{} {

@@ -131,7 +131,7 @@ func newResolver(s server, opts []Option) *Resolver {
 //
 // While the resolver runs, a known resource needs no request. An unknown resource needs one conditional
 // request, unless the same question was asked since the last change. If CRDs or APIServices can't be
-// watched, that counts only for 2 s (10 s without aggregated discovery). Concurrent callers share this
+// watched, the answer is kept only for 2 s (10 s without aggregated discovery). Concurrent callers share the
 // request. After a burst of 300, callers wait: there are at most 50 such requests per second. If the
 // resolver does not run, Resolve sends two requests. On a server without aggregated discovery, it sends
 // one for each group version.

@@ -33,8 +33,8 @@ type Selector struct {
 	Verbs []string
 	// Scope is the scope of the type.
 	Scope Scope
-	// Backing is what serves the type. Only a running resolver knows it. BackingCRD selects all types
-	// with a CustomResourceDefinition, also if the resolver does not run.
+	// Backing is what serves the type. BackingCRD selects all types with a CustomResourceDefinition. For
+	// the other values, the resolver must run.
 	Backing Backing
 	// CRDLabels selects types by the labels of their CustomResourceDefinitions. It does not select
 	// types without a CustomResourceDefinition.
@@ -312,11 +312,13 @@ func (s Selector) Validate() error {
 var errCRDsUnknown = errors.New("its CustomResourceDefinition is not known at present")
 
 // Selects reports whether s selects res, the resource of an event of [Resolver.Subscribe]. It takes the facts
-// that a Resource does not have, such as the labels of its CRD, from the run. It sends no request. The error
-// is an [*InconclusiveError] if the resolver does not run, if it may not list CustomResourceDefinitions or
-// APIServices, or if the type's CRD was deleted or created again since the event: then the subscriber gets
-// another event. It is an [*AmbiguousError] if one of the names means res or another type. An event of one type can
-// change what names mean, and so whether another type is selected.
+// that a Resource does not have, such as the labels of its CRD, from the run. It sends no request.
+//
+// If s has names, a backing or labels of CRDs, the error is an [*InconclusiveError] if the resolver does not run. If it has
+// a backing or labels, also if the resolver may not list CustomResourceDefinitions or APIServices, or if the
+// type's CRD was deleted or created again since the event: then the subscriber gets another event. The error is an
+// [*AmbiguousError] if one of the names may mean res or another type. An event of one type can change what names
+// mean, and so whether another type is selected.
 func (r *Resolver) Selects(s Selector, res Resource) (bool, error) {
 	selected, err := r.selectsWithoutNames(s, res)
 	if !selected || err != nil || len(s.Names) == 0 {
