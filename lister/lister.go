@@ -40,9 +40,10 @@ type NamespaceLister interface {
 // errors. [NewReader] has more ways to read.
 //
 // In three cases, dynamiclister panics and this lister does not. A nil selector selects
-// everything. If a cached object is not an *unstructured.Unstructured, because a transform has
+// everything. If a cached object is neither unstructured nor packed, because a transform has
 // replaced it, there is an error with the resource and the type. If indexer is nil, every call
-// returns an error. A list that fails returns no objects; dynamiclister returns some of them.
+// returns an error. There is one more difference: a list with such an error returns no objects, and
+// that of dynamiclister returns some of them.
 func New(indexer cache.Indexer, gvr schema.GroupVersionResource) Lister {
 	return NewReader(indexer, gvr)
 }

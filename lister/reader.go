@@ -14,8 +14,8 @@ import (
 	"github.com/gvrkit/gvrkit/internal/objectlister"
 )
 
-// Reader is a [Lister] that also iterates over objects, and reads them by an index and by fields. Its errors
-// are those of [New]. The objects are those of the cache, and read-only, unless the option [WithCopies] is
+// Reader is a [Lister] that also iterates over objects, and reads them by an index and by fields. Its methods
+// return the errors that [New] describes. The objects are those of the cache, and read-only, unless the option [WithCopies] is
 // given. It is safe for concurrent use.
 type Reader struct {
 	objects  objectlister.Of[*unstructured.Unstructured]
@@ -50,8 +50,9 @@ func WithCopies() ReaderOption { return readerOption(func(r *Reader) { r.copies 
 
 // WithCompleteness makes a reader call check before each read, with the namespace of the read; an empty namespace means
 // all. If check returns an error, the cache does not have all objects: lists and queries return the error with the
-// objects, an iterator returns it last, and Get returns it instead of NotFound. Reads by an index do not call it. A
-// lease on a set of namespaces gives this option to its readers; with a nil check, a reader does not return that error.
+// objects, an iterator returns it last, and Get returns it instead of NotFound. Reads by an index, and
+// Get for a name without a namespace, do not call it. The readers of a lease on a set of namespaces have this option; a
+// nil check turns it off.
 func WithCompleteness(check func(namespace string) error) ReaderOption {
 	return readerOption(func(r *Reader) { r.complete = check })
 }
