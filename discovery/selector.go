@@ -171,7 +171,7 @@ func (c *snapshot) meanings(names []string) (meant map[schema.GroupResource]bool
 	return meant, ambiguous
 }
 
-// errBacking is the error for selection by backing if the backing is not known.
+// errBacking is the error of ResolveAll for selection by backing if the resolver does not run.
 var errBacking = errors.New("what serves a type is only known while Run runs")
 
 // everyResource is the reference in errors of ResolveAll.
@@ -311,6 +311,12 @@ func (s Selector) Validate() error {
 // errCRDsUnknown is the error for selection by a CustomResourceDefinition that is not known.
 var errCRDsUnknown = errors.New("its CustomResourceDefinition is not known at present")
 
+// errBackingUnknown is the error for selection by the backing of a type if a run does not know it.
+var errBackingUnknown = errors.New("what serves it is not known at present")
+
+// errNoRun is the error of Selects if the resolver does not run.
+var errNoRun = errors.New("whether the selector selects it is only known while Run runs")
+
 // Selects reports whether s selects res, the resource of an event of [Resolver.Subscribe]. It takes the facts
 // that a Resource does not have, such as the labels of its CRD, from the run. It sends no request.
 //
@@ -339,7 +345,7 @@ func (r *Resolver) selectsWithoutNames(s Selector, res Resource) (bool, error) {
 	}
 	known, running := r.knownOf(res)
 	if !running {
-		return false, inconclusive(RefOf(res.GVR), errBacking)
+		return false, inconclusive(RefOf(res.GVR), errNoRun)
 	}
 	if s.CRDLabels != nil || wanted == BackingCRD {
 		switch {
@@ -352,7 +358,7 @@ func (r *Resolver) selectsWithoutNames(s Selector, res Resource) (bool, error) {
 		}
 	}
 	if known.backing == BackingUnknown {
-		return false, inconclusive(RefOf(res.GVR), errBacking)
+		return false, inconclusive(RefOf(res.GVR), errBackingUnknown)
 	}
 	return known.backing == wanted, nil
 }
@@ -362,7 +368,7 @@ func (r *Resolver) means(names []string, res Resource) (bool, error) {
 	c := r.current.Load()
 	if c == nil {
 		r.widen()
-		return false, inconclusive(RefOf(res.GVR), errBacking)
+		return false, inconclusive(RefOf(res.GVR), errNoRun)
 	}
 	gr := res.GVR.GroupResource()
 	meant, ambiguous := c.meanings(names)

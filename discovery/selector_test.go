@@ -269,12 +269,22 @@ func TestSelects_IsInconclusiveWithoutKnowledge(t *testing.T) {
 	for _, selector := range []discovery.Selector{byLabel, byBacking, {Names: []string{"gadgets"}}} {
 		_, err := s.resolver(t).Selects(selector, res)
 		checkKind(t, err, discovery.ErrInconclusive)
+		if !strings.Contains(err.Error(), "while Run runs") {
+			t.Errorf("without a run: %v", err)
+		}
 	}
 	s.answer(crdPath, refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
 	r := run(t, s, never())
 	for _, selector := range []discovery.Selector{byLabel, byBacking} {
 		_, err := r.Selects(selector, res)
 		checkKind(t, err, discovery.ErrInconclusive)
+		if strings.Contains(err.Error(), "while Run runs") {
+			t.Errorf("during a run: %v", err)
+		}
+	}
+	_, err := s.resolver(t).Selects(discovery.Selector{Names: []string{"gadgets"}}, res)
+	if err == nil || strings.Contains(err.Error(), "what serves a type") {
+		t.Errorf("by name: %v", err)
 	}
 	if got, err := r.Selects(discovery.Selector{Groups: []string{gadgets.Group}}, res); err != nil || !got {
 		t.Errorf("by group: %v, %v", got, err)
