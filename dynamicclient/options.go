@@ -20,6 +20,7 @@ func (f optionFunc) apply(o *options) { f(o) }
 type options struct {
 	stock   bool // client-go's decoder
 	sharing wire.Sharing
+	only    [][]string // empty: all fields
 	drop    [][]string
 	tables  *Tables // nil: the client has its own tables
 
@@ -48,7 +49,7 @@ func newOptions(opts []Option) *options {
 	return o
 }
 
-// WithStockDecoding makes the client use client-go's decoder. Then WithoutFields, WithSharing and the
+// WithStockDecoding makes the client use client-go's decoder. Then WithoutFields, WithOnlyFields, WithSharing and the
 // options that are based on them have no effect.
 func WithStockDecoding() Option {
 	return optionFunc(func(o *options) { o.stock = true })
@@ -89,6 +90,23 @@ func WithoutSharing() Option {
 func WithoutFields(path ...string) Option {
 	path = slices.Clone(path)
 	return optionFunc(func(o *options) { o.drop = append(o.drop, path) })
+}
+
+// WithOnlyFields leaves out all fields of each decoded object, except those at path and below it. The path is one as for
+// [WithoutFields]. A value on the path that is not an object, such as an array, is kept as a whole. The option may be given more than
+// once: an object has the fields at all the paths. Without a path, it has no effect. WithoutFields leaves out fields of what remains.
+//
+// An object keeps the fields that informers require, as WithoutFields says. All that it says of cached objects holds here, too. In
+// objects of a Go type, a value whose type decodes itself is kept as a whole.
+//
+// A program that reads labels, owners or annotations must name them: WithOnlyFields("metadata") keeps all metadata.
+func WithOnlyFields(path ...string) Option {
+	path = slices.Clone(path)
+	return optionFunc(func(o *options) {
+		if len(path) > 0 {
+			o.only = append(o.only, path)
+		}
+	})
 }
 
 // WithoutManagedFields leaves out metadata.managedFields, as WithoutFields does.
@@ -145,10 +163,13 @@ func (o *options) settings() *wire.Settings {
 
 // dropped returns the fields to leave out; nil if there are none.
 func (o *options) dropped() *wire.Drop {
-	if o.stock || len(o.drop) == 0 {
+	if o.stock || len(o.only)+len(o.drop) == 0 {
 		return nil
 	}
 	drop := &wire.Drop{}
+	if len(o.only) > 0 {
+		drop.Keep(o.only...)
+	}
 	for _, path := range o.drop {
 		drop.Add(path...)
 	}

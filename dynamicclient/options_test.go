@@ -55,7 +55,7 @@ func (s *apiServer) checkWithout(t *testing.T, object string, paths [][]string, 
 }
 
 func TestClientOptions_LeaveOutFields(t *testing.T) {
-	without := dynamicclient.WithoutFields
+	without, only := dynamicclient.WithoutFields, dynamicclient.WithOnlyFields
 	managed, lastApplied := []string{"metadata", "managedFields"}, []string{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"}
 	s := serve(t)
 	for _, tc := range []struct {
@@ -79,10 +79,26 @@ func TestClientOptions_LeaveOutFields(t *testing.T) {
 		{"of no name", []dynamicclient.Option{without()}, nil},
 		{"metadata, but for the identity", []dynamicclient.Option{without("metadata")}, [][]string{{"metadata", "generation"}, {"metadata", "labels"}, {"metadata", "annotations"}, managed}},
 		{"the identity", []dynamicclient.Option{without("kind"), without("apiVersion"), without("metadata", "name"), without("metadata", "namespace"), without("metadata", "uid"), without("metadata", "resourceVersion")}, nil},
+		{"all but two, and the identity", []dynamicclient.Option{only("spec", "list"), only("spec", "empty"), only("metadata", "labels")}, append([][]string{
+			{"metadata", "generation"}, {"metadata", "annotations"}, managed, {"status"},
+		}, inSpec("replicas", "whole", "ratio", "zero", "exp", "max", "more", "min", "none", "nothing", "yes", "no", "text")...)},
+		{"all but one, and one in it", []dynamicclient.Option{without("spec", "list"), only("spec"), without("metadata", "labels")}, [][]string{{"metadata", "generation"}, {"metadata", "labels"}, {"metadata", "annotations"}, managed, {"status"}, {"spec", "list"}}},
+		{"all but metadata, and managed fields", []dynamicclient.Option{only("metadata"), only("metadata", "labels"), dynamicclient.WithoutManagedFields()}, [][]string{{"spec"}, {"status"}, managed}},
+		{"all but one that is not there", []dynamicclient.Option{only("x", "y")}, [][]string{{"spec"}, {"status"}, {"metadata", "generation"}, {"metadata", "labels"}, {"metadata", "annotations"}, managed}},
+		{"all but an array on a path", []dynamicclient.Option{only("status", "conditions", "type"), only("metadata")}, [][]string{{"spec"}}},
+		{"all but that of no name", []dynamicclient.Option{only()}, nil},
 		{"that are called like what is elsewhere", []dynamicclient.Option{without("managedFields"), without("metadata", "spec")}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) { s.checkWithout(t, widgetA, tc.paths, tc.opts...) })
 	}
+}
+
+// inSpec returns the paths of fields of spec.
+func inSpec(names ...string) (paths [][]string) {
+	for _, name := range names {
+		paths = append(paths, []string{"spec", name})
+	}
+	return paths
 }
 
 // An object that is unusual comes from client-go's decoder, and loses fields as well.
@@ -122,7 +138,7 @@ func TestClientOptions_KeepTheBookmarksThatEndInitialEvents(t *testing.T) {
 }
 
 func TestClientOptions_StockDecodingLeavesTheOthersWithoutEffect(t *testing.T) {
-	others := []dynamicclient.Option{dynamicclient.WithoutManagedFields(), dynamicclient.WithoutFields("spec"), dynamicclient.WithSharing()}
+	others := []dynamicclient.Option{dynamicclient.WithoutManagedFields(), dynamicclient.WithoutFields("spec"), dynamicclient.WithOnlyFields("status"), dynamicclient.WithSharing()}
 	s := serve(t)
 	for name, opts := range map[string][]dynamicclient.Option{
 		"first": append([]dynamicclient.Option{dynamicclient.WithStockDecoding()}, others...),
@@ -163,9 +179,11 @@ func TestClientOptions_LastOneWins(t *testing.T) {
 
 func TestClientOptions_PathIsTheCallersToChange(t *testing.T) {
 	path := []string{"metadata", "managedFields"}
-	option := dynamicclient.WithoutFields(path...)
+	option, only := dynamicclient.WithoutFields(path...), dynamicclient.WithOnlyFields(path...)
 	path[0], path[1] = "spec", "max"
-	serve(t).checkWithout(t, widgetA, [][]string{{"metadata", "managedFields"}}, option)
+	s := serve(t)
+	s.checkWithout(t, widgetA, [][]string{{"metadata", "managedFields"}}, option)
+	s.checkWithout(t, widgetA, [][]string{{"spec"}, {"status"}, {"metadata", "generation"}, {"metadata", "labels"}, {"metadata", "annotations"}}, only)
 }
 
 func TestNewClient_RefusesWhatClientGoRefuses(t *testing.T) {

@@ -190,10 +190,14 @@ func TestWithClientOptions_LeavesFieldsOutOfGoTypes(t *testing.T) {
 	unusual := func(name string, version int) string { // a field occurs twice, so that client-go decodes it
 		return strings.Replace(object(name, version), `"spec":`, `"spec":{},"spec":`, 1)
 	}
-	for _, policy := range policies {
+	for i := range 2 * len(policies) {
+		policy, opts := policies[i/2], withoutManagedAndApplied()
+		if i%2 == 1 {
+			opts = []dynamicclient.Option{dynamicclient.WithOnlyFields("metadata", "annotations", "note"), dynamicclient.WithOnlyFields("spec", "unknown")}
+		}
 		s := &typedServer{Server: stubserver.New(t), events: make(chan string), initial: []string{object("a", 2), unusual("b", 3), object("c", 4)}}
 		s.Prepare(s.answer)
-		f, err := dynamicinformer.NewForConfig(s.RESTConfig(), dynamicinformer.WithDiscovery(nil), dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithClientOptions(withoutManagedAndApplied()...))
+		f, err := dynamicinformer.NewForConfig(s.RESTConfig(), dynamicinformer.WithDiscovery(nil), dynamicinformer.WithWatchListPolicy(policy), dynamicinformer.WithClientOptions(opts...))
 		if err != nil {
 			t.Fatal(err)
 		}

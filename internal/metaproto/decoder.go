@@ -130,15 +130,15 @@ func (h *head) endsInitialEvents() bool {
 	})
 }
 
-// textMap decodes labels or annotations, without the keys in dropped.
-func (d *Decoder) textMap(h *head, entries run, dropped map[string]bool) (map[string]string, bool) {
+// textMap decodes labels or annotations, without the keys that are dropped. Dropped is nil if the object keeps all fields.
+func (d *Decoder) textMap(h *head, entries run, dropped func(key string) bool) (map[string]string, bool) {
 	if entries.count == 0 {
 		return nil, true
 	}
 	decode := func(fields []byte) (map[string]string, bool) {
 		texts := make(map[string]string, entries.count)
 		ok := pairs(fields, func(key, value []byte) bool {
-			if !dropped[string(key)] {
+			if dropped == nil || !dropped(string(key)) {
 				texts[d.Tables.text(key)] = d.Tables.text(value)
 			}
 			return true
@@ -148,7 +148,7 @@ func (d *Decoder) textMap(h *head, entries run, dropped map[string]bool) (map[st
 		}
 		return texts, ok
 	}
-	if d.Drop != nil && dropped == nil { // the maps of the table are without the keys of Drop
+	if d.Drop != nil && dropped == nil { // the maps of the table are without the keys that are dropped
 		return decode(entries.of(h.message))
 	}
 	return get(d, d.Tables.maps, entries.of(h.message), decode)

@@ -3,6 +3,7 @@ package metaproto
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gvrkit/gvrkit/internal/undecodable"
+	"github.com/gvrkit/gvrkit/internal/wire"
 )
 
 // outcome is the result of a decoder.
@@ -276,6 +278,49 @@ func TestDecoder_LeavesFieldsOut(t *testing.T) {
 			list := &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{*object.DeepCopy()}}
 			if d.Complete(list); !cmp.Equal(*want, list.Items[0]) {
 				t.Errorf("%s, %s: completed in a list (-want +got):\n%s", name, of, cmp.Diff(*want, list.Items[0]))
+			}
+		}
+	}
+}
+
+// Fields that are not named are left out, if some are.
+func TestDecoder_KeepsOnlyTheNamedFields(t *testing.T) {
+	object := ordinaryObject("a")
+	identity := metav1.ObjectMeta{Name: object.Name, Namespace: object.Namespace, UID: object.UID, ResourceVersion: object.ResourceVersion}
+	for name, tc := range map[string]struct {
+		keep, drop []string
+		want       func(m *metav1.ObjectMeta)
+	}{
+		"nothing of metadata": {[]string{"spec"}, nil, func(*metav1.ObjectMeta) {}},
+		"metadata":            {[]string{"metadata"}, nil, func(m *metav1.ObjectMeta) { *m = object.ObjectMeta }},
+		"labels":              {[]string{"metadata.labels"}, nil, func(m *metav1.ObjectMeta) { m.Labels = object.Labels }},
+		"a label": {[]string{"metadata.labels.app", "metadata.finalizers"}, nil, func(m *metav1.ObjectMeta) {
+			m.Labels, m.Finalizers = map[string]string{"app": object.Labels["app"]}, object.Finalizers
+		}},
+		"labels but one":  {[]string{"metadata.labels"}, []string{"metadata.labels.app"}, func(m *metav1.ObjectMeta) { m.Labels = maps.Clone(object.Labels); delete(m.Labels, "app") }},
+		"an absent label": {[]string{"metadata.labels.absent"}, nil, func(*metav1.ObjectMeta) {}},
+	} {
+		d := &wire.Drop{}
+		var keep [][]string
+		for _, path := range tc.keep {
+			keep = append(keep, strings.Split(path, "."))
+		}
+		d.Keep(keep...)
+		for _, path := range tc.drop {
+			d.Add(strings.Split(path, ".")...)
+		}
+		want := &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: identity}
+		tc.want(&want.ObjectMeta)
+		for of, d := range decodersOf(d) {
+			for range sightings {
+				got, ok := d.object(marshalled(object))
+				if diff := cmp.Diff(want, got); diff != "" || !ok {
+					t.Errorf("%s, %s (-want +got):\n%s", name, of, diff)
+				}
+			}
+			completed := object.DeepCopy()
+			if d.Complete(completed); !cmp.Equal(want, completed) {
+				t.Errorf("%s, %s: completed (-want +got):\n%s", name, of, cmp.Diff(want, completed))
 			}
 		}
 	}

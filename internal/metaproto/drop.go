@@ -13,18 +13,19 @@ import (
 // initial events of a watch-list are never left out. It does not change.
 type Drop struct {
 	fields              []protowire.Number
-	labels, annotations map[string]bool // the keys that are left out
+	labels, annotations func(key string) bool // report whether a key is left out
 }
 
 // NewDrop returns the fields of metadata in d; nil if there are none.
 func NewDrop(d *wire.Drop) *Drop {
 	metadata := wire.Root(d).Below([]byte("metadata"))
-	keys := func(field string) map[string]bool {
-		found := map[string]bool{}
-		for _, key := range metadata.Below([]byte(field)).Names() {
-			found[key] = true
+	leavesKeys := false
+	keys := func(field string) func(key string) bool {
+		if leaves := metadata.Below([]byte(field)).Leaves(); leaves != nil {
+			leavesKeys = true
+			return leaves
 		}
-		return found
+		return func(string) bool { return false }
 	}
 	drop := &Drop{labels: keys("labels"), annotations: keys("annotations")}
 	for number, name := range names {
@@ -32,7 +33,7 @@ func NewDrop(d *wire.Drop) *Drop {
 			drop.fields = append(drop.fields, number)
 		}
 	}
-	if len(drop.fields)+len(drop.labels)+len(drop.annotations) == 0 {
+	if len(drop.fields) == 0 && !leavesKeys {
 		return nil
 	}
 	return drop
@@ -53,8 +54,9 @@ var names = map[protowire.Number]string{
 	managedFieldsField:     "managedFields",
 }
 
-// from leaves out the fields of h, and returns the keys that are left out of its labels and annotations.
-func (d *Drop) from(h *head) (labels, annotations map[string]bool) {
+// from leaves out the fields of h, and returns functions that report whether a key of its labels or annotations is left out. They are nil if h
+// keeps all fields.
+func (d *Drop) from(h *head) (labels, annotations func(key string) bool) {
 	if d == nil || h.endsInitialEvents() {
 		return nil, nil
 	}
@@ -109,10 +111,10 @@ func (d *Drop) Remove(m *metav1.ObjectMeta) {
 	m.Labels, m.Annotations = without(m.Labels, d.labels), without(m.Annotations, d.annotations)
 }
 
-// without removes keys from a map. A map that has only these becomes nil.
-func without(of map[string]string, keys map[string]bool) map[string]string {
+// without removes the keys that are left out from a map. A map that has only these becomes nil.
+func without(of map[string]string, left func(key string) bool) map[string]string {
 	before := len(of)
-	maps.DeleteFunc(of, func(key, _ string) bool { return keys[key] })
+	maps.DeleteFunc(of, func(key, _ string) bool { return left(key) })
 	if len(of) == 0 && before > 0 {
 		return nil
 	}

@@ -25,14 +25,16 @@ const sightings = 3
 
 // decoders returns decoders of all kinds, without the fields at paths.
 func decoders(paths ...[]string) map[string]*Decoder {
-	var drop *Drop
-	if len(paths) > 0 {
-		d := &wire.Drop{}
-		for _, path := range paths {
-			d.Add(path...)
-		}
-		drop = NewDrop(d)
+	d := &wire.Drop{}
+	for _, path := range paths {
+		d.Add(path...)
 	}
+	return decodersOf(d)
+}
+
+// decodersOf returns decoders of all kinds, without the fields of d.
+func decodersOf(d *wire.Drop) map[string]*Decoder {
+	drop := NewDrop(d)
 	tables := NewTables()
 	return map[string]*Decoder{"own": {Tables: tables, Drop: drop}, "shared": {Tables: tables, Shared: true, Drop: drop}}
 }

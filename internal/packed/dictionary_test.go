@@ -182,9 +182,28 @@ func TestPacker_IsSafeForConcurrentUse(t *testing.T) {
 
 // Fields are left out as package wire leaves them out.
 func TestFromJSON_DropsAsWire(t *testing.T) {
-	for _, paths := range [][]string{{"spec"}, {"metadata"}, {"metadata.managedFields", "metadata.labels"}, {"metadata.name", "kind"}, {"spec.a.b", "status"}, {"x"}} {
+	for _, paths := range [][]string{
+		{"spec"},
+		{"metadata"},
+		{"metadata.managedFields", "metadata.labels"},
+		{"metadata.name", "kind"},
+		{"spec.a.b", "status"},
+		{"x"},
+		{"only spec.a", "only metadata.labels"},
+		{"only metadata", "metadata.managedFields"},
+		{"only x"},
+	} {
 		drop := &wire.Drop{}
+		var keep [][]string
 		for _, path := range paths {
+			if only, is := strings.CutPrefix(path, "only "); is {
+				keep = append(keep, strings.Split(only, "."))
+			}
+		}
+		if len(keep) > 0 {
+			drop.Keep(keep...)
+		}
+		for _, path := range paths[len(keep):] {
 			drop.Add(strings.Split(path, ".")...)
 		}
 		stock := wire.Negotiated(dynamic.ConfigFor(&rest.Config{}).NegotiatedSerializer, wire.Settings{Tables: wire.NewTables(wire.Own), Drop: drop})

@@ -1,8 +1,8 @@
 package wire
 
 import (
-	"maps"
 	"reflect"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,36 +17,67 @@ import (
 // namespace, uid and resourceVersion of the metadata.
 type Drop struct {
 	here  bool
-	rest  bool // of metadata: all fields except those that are kept
-	below map[string]*Drop
+	rest  bool             // all members that are not in below
+	below map[string]*Drop // by the names of members; nil: nothing of the member
 }
 
 // DecodingOf returns the fields that options of package dynamicclient, an []Option of it, leave out, nil if there are none, and whether
 // objects share parts. Package dynamicclient sets it during initialisation. It must not be changed later.
 var DecodingOf func(options any) (*Drop, Sharing)
 
-// kept reports whether a field of metadata is never dropped.
-func kept(field string) bool {
-	switch field {
-	case "name", "namespace", "uid", "resourceVersion":
-		return true
+// identifying has the fields of metadata that are never dropped.
+var identifying = []string{"name", "namespace", "uid", "resourceVersion"}
+
+// exceptIdentity drops all metadata, except the fields that are never dropped.
+func exceptIdentity() *Drop {
+	d := &Drop{rest: true, below: map[string]*Drop{}}
+	for _, field := range identifying {
+		d.below[field] = nil
 	}
-	return false
+	return d
 }
 
 // all drops a whole value.
 var all = &Drop{here: true}
+
+// Keep adds all fields, except those at the paths, those below them, and those that are never dropped. A value on a path that is not an object, such
+// as an array, is kept as a whole. Empty paths have no effect. Keep must be called before Add.
+func (d *Drop) Keep(paths ...[]string) {
+	d.rest, d.below = true, map[string]*Drop{"apiVersion": nil, "kind": nil, "metadata": exceptIdentity()}
+	for _, path := range paths {
+		d.keep(path)
+	}
+}
+
+func (d *Drop) keep(path []string) {
+	for i, name := range path {
+		next, known := d.below[name]
+		switch {
+		case known && next == nil: // it is kept already
+			return
+		case i == len(path)-1:
+			d.below[name] = nil
+		case !known:
+			next = &Drop{rest: true, below: map[string]*Drop{}}
+			d.below[name] = next
+		}
+		d = next
+	}
+}
 
 // Add adds the field at path. Objects are then decoded without the field that
 // unstructured.RemoveNestedField would remove, except for fields that are never
 // dropped. An empty path has no effect.
 func (d *Drop) Add(path ...string) {
 	metadata := len(path) > 0 && path[0] == "metadata"
-	if metadata && len(path) > 1 && kept(path[1]) || len(path) == 1 && (path[0] == "kind" || path[0] == "apiVersion") {
+	if metadata && len(path) > 1 && slices.Contains(identifying, path[1]) || len(path) == 1 && (path[0] == "kind" || path[0] == "apiVersion") {
 		return
 	}
 	for _, name := range path {
-		next := d.below[name]
+		next, known := d.below[name]
+		if !known && d.rest {
+			return
+		}
 		if next == nil {
 			next = &Drop{}
 			if d.below == nil {
@@ -57,7 +88,7 @@ func (d *Drop) Add(path ...string) {
 		d = next
 	}
 	if metadata && len(path) == 1 {
-		d.rest = true
+		*d = *exceptIdentity()
 		return
 	}
 	d.here = len(path) > 0
@@ -65,16 +96,24 @@ func (d *Drop) Add(path ...string) {
 
 // remove removes the fields from a decoded object.
 func (d *Drop) remove(object map[string]any) {
-	if d.rest {
-		maps.DeleteFunc(object, func(field string, _ any) bool { return !kept(field) })
-	}
-	for name, below := range d.below {
-		if below.here {
+	for name, value := range object {
+		if below := d.at(name); below == nil {
+			continue
+		} else if below.here {
 			delete(object, name)
-		} else if inner, ok := object[name].(map[string]any); ok {
+		} else if inner, is := value.(map[string]any); is {
 			below.remove(inner)
 		}
 	}
+}
+
+// at returns what is left out of the member called name; nil: nothing.
+func (d *Drop) at(name string) *Drop {
+	below, known := d.below[name]
+	if !known && d.rest {
+		return all
+	}
+	return below
 }
 
 // removeFrom removes the fields from an object or a list that client-go has decoded.
@@ -121,36 +160,36 @@ func (d *Drop) removeFromValue(v reflect.Value) {
 }
 
 func (d *Drop) removeFromStruct(v reflect.Value) {
+	if to := reflect.PointerTo(v.Type()); d.rest && (to.Implements(unmarshaler) || to.Implements(textUnmarshaler)) {
+		return // its fields may have other names than those of the JSON
+	}
 	candidates := map[string][]candidate{}
 	collect(candidates, v.Type(), nil)
 	for name, all := range candidates {
-		below := place{drop: d}.below(name)
-		field := dominant(all)
-		if below.drop == nil || field == nil {
+		below, field := d.at(name), dominant(all)
+		if below == nil || field == nil {
 			continue
 		}
 		at, err := v.FieldByIndexErr(field.Index) // an embedded pointer may be nil
 		switch {
 		case err != nil:
-		case below.dropped():
+		case below.here:
 			at.SetZero()
 		default:
-			below.drop.removeFromValue(at)
+			below.removeFromValue(at)
 		}
 	}
 }
 
 func (d *Drop) removeFromMap(v reflect.Value) {
-	for name, below := range d.below {
-		key := reflect.ValueOf(name).Convert(v.Type().Key())
-		value := v.MapIndex(key)
-		switch {
-		case !value.IsValid():
+	for _, key := range v.MapKeys() {
+		switch below := d.at(key.String()); {
+		case below == nil:
 		case below.here:
 			v.SetMapIndex(key, reflect.Value{})
 		default:
-			changed := reflect.New(value.Type()).Elem()
-			changed.Set(value)
+			changed := reflect.New(v.Type().Elem()).Elem()
+			changed.Set(v.MapIndex(key))
 			below.removeFromValue(changed)
 			v.SetMapIndex(key, changed)
 		}
@@ -183,10 +222,7 @@ func (p place) below(name string) place {
 		next.own = ownMetadata
 	}
 	if p.drop != nil {
-		next.drop = p.drop.below[name]
-		if p.drop.rest && !kept(name) {
-			next.drop = all
-		}
+		next.drop = p.drop.at(name)
 	}
 	return next
 }

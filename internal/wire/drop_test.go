@@ -3,14 +3,20 @@ package wire
 import (
 	"fmt"
 	"io"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	restwatch "k8s.io/client-go/rest/watch"
 )
 
@@ -221,4 +227,173 @@ func TestDrop_DoesNotWriteToSharedParts(t *testing.T) {
 		decode()
 	}
 	reader.Wait()
+}
+
+// onlyAt removes everything from content, whose path is at, that is at none of the paths.
+func onlyAt(content map[string]any, paths [][]string, at ...string) {
+	for name, value := range content {
+		var further [][]string
+		keeps := len(at) == 0 && (name == "apiVersion" || name == "kind" || name == "metadata") ||
+			len(at) == 1 && at[0] == "metadata" && slices.Contains([]string{"name", "namespace", "uid", "resourceVersion"}, name)
+		whole := keeps && name != "metadata"
+		for _, path := range paths {
+			if len(path) > 0 && path[0] == name {
+				keeps, whole, further = true, whole || len(path) == 1, append(further, path[1:])
+			}
+		}
+		inner, is := value.(map[string]any)
+		switch {
+		case !keeps:
+			delete(content, name)
+		case is && !whole:
+			onlyAt(inner, further, append(at, name)...)
+		}
+	}
+}
+
+// randomContent returns an object whose members have few names.
+func randomContent(random *rand.Rand, depth int) map[string]any {
+	content := map[string]any{}
+	for range random.IntN(6) {
+		var value any
+		switch random.IntN(7) {
+		case 0, 1, 2:
+			if depth > 0 {
+				value = randomContent(random, depth-1)
+			}
+		case 3:
+			value = []any{randomContent(random, 0), "text"}
+		case 4:
+			value = int64(random.IntN(9))
+		case 5:
+			value = "text"
+		}
+		content[string(rune('a'+random.IntN(5)))] = value
+	}
+	return content
+}
+
+// randomPaths returns paths that lead into content, and sometimes beyond.
+func randomPaths(random *rand.Rand, content map[string]any) (paths [][]string) {
+	for range random.IntN(4) {
+		var path []string
+		for at := content; ; {
+			names := slices.Sorted(maps.Keys(at))
+			name := string(rune('a' + random.IntN(6)))
+			if len(names) > 0 && random.IntN(4) > 0 {
+				name = names[random.IntN(len(names))]
+			}
+			path = append(path, name)
+			inner, is := at[name].(map[string]any)
+			if random.IntN(3) == 0 || !is && random.IntN(2) == 0 || len(path) > 5 {
+				break
+			}
+			at = inner
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// keepAndAdd returns a Drop.
+func keepAndAdd(keep, drop [][]string) *Drop {
+	d := &Drop{}
+	if len(keep) > 0 {
+		d.Keep(keep...)
+	}
+	for _, path := range drop {
+		d.Add(path...)
+	}
+	return d
+}
+
+func TestDrop_KeepLeavesOutAllElse(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // test data
+	tables := NewTables(Shared)
+	for range 3000 {
+		content := randomContent(random, 3)
+		content["apiVersion"], content["kind"] = "g/v1", "A"
+		content["metadata"] = map[string]any{"name": "n", "uid": "u", "resourceVersion": "1", "labels": map[string]any{"a": "b", "c": "d"}, "generation": int64(1)}
+		keep, drop := randomPaths(random, content), randomPaths(random, content)
+		data := encode(t, content)
+		removed := &unstructured.Unstructured{Object: content}
+		d := keepAndAdd(keep, drop)
+		ours := jsonInfo(t, Negotiated(stockSerializer(), Settings{Tables: tables, Sharing: Shared, Drop: d})).Serializer
+		got := decodeOutcome(ours, data, &unstructured.Unstructured{})
+		d.removeFrom(removed)
+
+		var want map[string]any
+		if err := utiljson.Unmarshal(data, &want); err != nil {
+			t.Fatal(err)
+		}
+		if len(keep) > 0 {
+			onlyAt(want, keep)
+		}
+		for _, path := range drop {
+			if len(path) == 1 && path[0] == "metadata" {
+				onlyAt(want["metadata"].(map[string]any), nil, "metadata")
+			} else if identifies := len(path) == 1 && (path[0] == "kind" || path[0] == "apiVersion") ||
+				len(path) > 1 && path[0] == "metadata" && slices.Contains(identifying, path[1]); !identifies {
+				unstructured.RemoveNestedField(want, path...)
+			}
+		}
+		if diff := cmp.Diff(want, removed.Object); diff != "" {
+			t.Fatalf("only %q, without %q: removed from\n%s\n(-want +got):\n%s", keep, drop, data, diff)
+		}
+		if diff := cmp.Diff(want, got.Object.(*unstructured.Unstructured).Object); diff != "" {
+			t.Fatalf("only %q, without %q: decoded from\n%s\n(-want +got):\n%s", keep, drop, data, diff)
+		}
+	}
+}
+
+func TestDrop_KeepOfAnEmptyPathKeepsNothing(t *testing.T) {
+	d := &Drop{}
+	d.Keep(nil, []string{"spec", "a"}, []string{"kind", "x"}, []string{"metadata", "name", "x"})
+	object := map[string]any{"kind": "A", "data": 1, "spec": map[string]any{"a": 1, "b": 2}, "metadata": map[string]any{"name": "n", "labels": map[string]any{"a": "b"}}}
+	d.remove(object)
+	if diff := cmp.Diff(map[string]any{"kind": "A", "spec": map[string]any{"a": 1}, "metadata": map[string]any{"name": "n"}}, object); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestStruct_KeepLeavesOutAllElse(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // test data
+	texts := map[string]any{"a": "b", "c": "d"}
+	kindsOf := map[string]any{
+		"kind": "K", "metadata": map[string]any{"name": "n", "labels": texts, "generation": 4}, "bool": true, "texts": texts, "pointer": "p", "slice": []any{"a"},
+		"maps": map[string]any{"a": map[string]any{"b": 1, "c": nil}}, "structs": []any{map[string]any{"handle_id": "x"}}, "refs": map[string]any{"a": map[string]any{"handle_id": "x", "secondary": texts}},
+		"any": map[string]any{"a": []any{1}, "b": map[string]any{"c": "d"}}, "time": "2026-01-02T03:04:05Z", "port": "http", "raw": []any{1}, "numbers": map[string]any{"a": 1, "b": 2},
+		"next": map[string]any{"int8": 3, "texts": texts, "next": map[string]any{"int64": 7}},
+	}
+	for range 500 {
+		for of, object := range map[string]map[string]any{"kinds": kindsOf, "ipamBlock": block(random.IntN(5))} {
+			data, content := encode(t, object), map[string]any{}
+			settings := structSettings(structTypes[of])
+			if err := utiljson.Unmarshal(data, &content); err != nil {
+				t.Fatal(err)
+			}
+			keep, drop := randomPaths(random, content), randomPaths(random, content)
+			settings.Drop = keepAndAdd(keep, drop)
+			got, ok := settings.Object(data)
+			if !ok {
+				t.Fatalf("%s is not ordinary", data)
+			}
+			removed := reflect.New(structTypes[of]).Interface()
+			if err := utiljson.Unmarshal(data, removed); err != nil {
+				t.Fatal(err)
+			}
+			settings.Drop.RemoveFrom(removed.(metav1.Object))
+
+			settings.Drop.remove(content) // as TestDrop_KeepLeavesOutAllElse compares
+			want := reflect.New(structTypes[of]).Interface()
+			if err := utiljson.Unmarshal(encode(t, content), want); err != nil {
+				t.Fatal(err)
+			}
+			for how, object := range map[string]any{"decoded": got, "removed": removed} {
+				if !identical(want, object) {
+					t.Fatalf("%s: only %q, without %q: %s from\n%s\n got %s\nwant %s", of, keep, drop, how, data, encode(t, object), encode(t, want))
+				}
+			}
+		}
+	}
 }

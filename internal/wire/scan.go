@@ -102,17 +102,13 @@ func (p Place) Below(name []byte) Place {
 // Dropped reports whether the value is left out.
 func (p Place) Dropped() bool { return p.dropped() }
 
-// Names returns the names of the members that are left out as a whole, in no order. If the value is itself left out, there are none.
-func (p Place) Names() (names []string) {
-	if p.drop == nil {
+// Leaves returns a function that reports whether the member called name is left out as a whole. It returns nil if nothing is left out below p,
+// and if p is itself left out.
+func (p Place) Leaves() func(name string) bool {
+	if p.drop == nil || p.dropped() {
 		return nil
 	}
-	for name, below := range p.drop.below {
-		if below.here {
-			names = append(names, name)
-		}
-	}
-	return names
+	return func(name string) bool { below := p.drop.at(name); return below != nil && below.here }
 }
 
 // IsRoot reports whether p is the place of the object itself.
