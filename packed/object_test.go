@@ -191,8 +191,6 @@ type loose struct {
 
 func (l *loose) DeepCopyObject() kruntime.Object { panic("not called") }
 
-// What As returns belongs to the caller: a write does not change other objects.
-// Fields that keep JSON have the text that Go's encoder, and so the server, would write.
 // mode decodes itself.
 type mode string
 
@@ -222,6 +220,7 @@ func TestAs_AStringThatDecodesItselfMayRefuseItsValue(t *testing.T) {
 	}
 }
 
+// Fields that keep JSON have the text that Go's encoder, and so the server, would write.
 func TestAs_KeepsTheTextOfManagedFields(t *testing.T) {
 	const fields = `{"f:spec":{"k:{\"name\":\"a\\\\b\"}":{".":{}}}}`
 	object := pack(t, packed.NewPacker(), parse(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","managedFields":[{"fieldsV1":`+fields+`}]}}`))
@@ -234,22 +233,28 @@ func TestAs_KeepsTheTextOfManagedFields(t *testing.T) {
 	}
 }
 
+// What As returns belongs to the caller: a write does not change other objects. An object whose integer field has a float is not
+// decoded from JSON, but converted from its tree.
 func TestAs_SharesNothing(t *testing.T) {
-	const text = `{"kind":"A","apiVersion":"g/v1","metadata":{"name":"a","labels":{"app":"x"}},"spec":{"ports":[{"http":1000,"https":2000,"metrics":3000,"admin":4000}]}}`
-	p := packed.NewPacker()
-	var objects []*packed.Object
-	for range 8 { // the last ones have values in common
-		objects = append(objects, pack(t, p, parse(t, text)))
-	}
-	l, err := packed.As[loose](objects[6])
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Labels["app"], l.Spec["ports"].([]any)[0].(map[string]any)["http"] = "other", 1
-	for i, o := range objects {
-		if diff := cmp.Diff(parse(t, text), o.Unstructured()); diff != "" {
-			t.Errorf("object %d has changed:\n%s", i, diff)
+	for _, generation := range []string{"7", "7.0"} {
+		text := `{"kind":"A","apiVersion":"g/v1","metadata":{"name":"a","generation":` + generation + `,"labels":{"app":"x"}},"spec":{"ports":[{"http":1000,"https":2000,"metrics":3000,"admin":4000}]}}`
+		p := packed.NewPacker()
+		var objects []*packed.Object
+		for range 8 { // the last ones have values in common
+			objects = append(objects, pack(t, p, parse(t, text)))
 		}
+		tree := objects[6].Unstructured()
+		l, err := packed.As[loose](objects[6])
+		if err != nil || l.Generation != 7 {
+			t.Fatalf("%+v, %v", l, err)
+		}
+		l.Labels["app"], l.Spec["ports"].([]any)[0].(map[string]any)["http"] = "other", 1
+		for i, o := range objects {
+			if diff := cmp.Diff(parse(t, text), o.Unstructured()); diff != "" {
+				t.Errorf("generation %s: object %d has changed:\n%s", generation, i, diff)
+			}
+		}
+		runtime.KeepAlive(tree) // otherwise the garbage collector may drop it before it is compared
 	}
 }
 
