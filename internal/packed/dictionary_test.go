@@ -145,16 +145,38 @@ func TestPacker_RenewKeepsADictionaryThatIsUsed(t *testing.T) {
 	for range 2 {
 		live = live[:0]
 		for i := range 300 {
-			tape, _ := p.FromJSON(encode(t, block(i)), nil)
+			content := block(i)
+			for n := range 6 {
+				content["spec"].(map[string]any)[fmt.Sprintf("key-%d-%d", i, n)] = n
+			}
+			tape, _ := p.FromJSON(encode(t, content), nil)
 			live = append(live, tape)
 		}
 	}
 	used, all := p.Dictionary().used(slices.Values(live))
-	if all < 500 || used < all*9/10 || p.Renew(slices.Values(live)) {
+	if all < renewFrom || used < all*9/10 || p.Renew(slices.Values(live)) {
 		t.Errorf("%d of %d entries are used, dictionary renewed: %v", used, all, p.Renew(slices.Values(live)))
 	}
 	if used, _ := p.Dictionary().used(slices.Values(live[:1])); used == 0 || used > all/2 {
 		t.Errorf("one tape uses %d of %d entries", used, all)
+	}
+}
+
+// A text of a tape may consist of a word of the dictionary and a rest.
+func TestDictionary_WordsOfPrefixesAreUsed(t *testing.T) {
+	p := NewPacker()
+	var tape Tape
+	for i := range 200 {
+		tape, _ = p.FromContent(map[string]any{"metadata": map[string]any{"name": "a"}, "image": fmt.Sprintf("registry.example.com/Image%d", i)})
+	}
+	const prefix = "registry.example.com/"
+	number, found := p.Dictionary().words.find([]byte(prefix), maphash.String(p.Dictionary().seed, prefix))
+	if !found {
+		t.Fatal("the prefix is not in the dictionary")
+	}
+	u := usage{make([]bool, maxWords), make([]bool, maxShapes), make([]bool, maxValues)}
+	if tape.use(&u); !u.words[number] {
+		t.Error("the word of a prefix has no mark")
 	}
 }
 
@@ -370,5 +392,39 @@ func TestDictionary_EnterChecksAgainWhetherThereIsRoom(t *testing.T) {
 	}
 	if number, ok := enter(1); !ok || number != 1 {
 		t.Errorf("an entry that is there: %d, %t", number, ok)
+	}
+}
+
+// A dictionary without room has no writers: these would wait for all tapes that are read.
+func TestDictionary_HasNoWritersIfItIsFull(t *testing.T) {
+	d := NewDictionary()
+	text := []byte("a word")
+	d.mu.RLock() // of a reader
+	numbered := make(chan bool)
+	go func() {
+		d.mu.RLock()
+		defer d.mu.RUnlock()
+		ok := false
+		for range 100 {
+			_, ok, _ = d.number(&d.words, text, 0, 2)
+		}
+		numbered <- ok
+	}()
+	for waits := false; ; {
+		select {
+		case ok := <-numbered:
+			if ok {
+				t.Error("a text has a number, and there is no room for it")
+			}
+			return
+		default:
+		}
+		if !waits && d.mu.TryRLock() { // false: a writer waits
+			d.mu.RUnlock()
+		} else if !waits {
+			waits = true
+			t.Error("a writer waits for the reader")
+			d.mu.RUnlock()
+		}
 	}
 }

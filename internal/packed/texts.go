@@ -88,16 +88,12 @@ func (d *decoder) eachText(begin func(n int), each func(key, text string, part b
 	begin(c.n)
 	keys := decoder{dict: d.dict, data: d.data, pos: c.keys}
 	for i := range c.n {
-		key, text, part := keys.keyOf(&c, i), "", false
-		switch {
-		case d.data[d.pos] == tagNull:
-			d.pos++
-		case d.isText():
-			text, part = d.view()
-		default:
+		key := keys.keyOf(&c, i)
+		if !d.isText() {
 			d.pos = start
 			return d.eachLast(each)
 		}
+		text, part := d.view()
 		each(key, text, part)
 	}
 	return true

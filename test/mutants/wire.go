@@ -200,7 +200,7 @@ var ofWire = []table{
 		{"the position of owners stays when a head is inserted", "encoder.insert", never("e.owners >= start")},
 		{"metadata is shared", "encoder.object", always("!at.IsMetadata()")},
 		{"texts of one hash are one text", "entries.find", always("e.text(number) == string(text)")},
-		{"entries have no limit", "Dictionary.number", never("len(e.boxed) >= most")},
+		{"a full dictionary has writers", "Dictionary.number", never("len(e.boxed) >= most")},
 		{"a dictionary that is used is replaced", "Packer.Renew", never("2*used > all")},
 		{"a dictionary is never replaced", "Packer.Renew", drop("p.dict = newObserved(p.observer)")},
 		{"words of prefixes are not counted as used", "decoder.use", replace("tag == tagPrefixed", "false")},
