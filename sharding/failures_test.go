@@ -62,6 +62,24 @@ func TestMachine_RepeatsFailedRequests(t *testing.T) {
 	}
 }
 
+// A member whose requests fail acts until its term ends, and no longer.
+func TestMachine_LetsItsSlotsGoIfAllRequestsFail(t *testing.T) {
+	r := newRig(t)
+	r.cycle()
+	for end := r.grant.until.mono; r.now < end; {
+		r.owns(allSlots())
+		if sent, wait := r.next(r.clock()); sent.verb == 0 {
+			r.now += wait
+		} else {
+			r.refuse()
+		}
+	}
+	r.next(r.clock())
+	if r.now != r.grant.until.mono || !r.grant.slots.Empty() || r.reason != ReasonNotRenewed {
+		t.Errorf("at %v, the term ends at %v, slots %v, reason %q", r.now, r.grant.until, r.grant.slots, r.reason)
+	}
+}
+
 // The error of a write ends when a list shows that it was executed, and that of a release, which another member may have done, by any list.
 func TestMachine_ListsEndErrorsOfWrites(t *testing.T) {
 	r := newRig(t)
@@ -402,7 +420,9 @@ func TestMember_LeavesAtOnceBeforeItHasALease(t *testing.T) {
 				m := join(t, c, "a")
 				time.Sleep(time.Minute + time.Second)
 				begun := time.Now()
-				if err := m.Leave(t.Context()); err != nil || time.Since(begun) > 0 || m.Status().Reason != ReasonLeft || s.Count() > 0 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				if err := m.Leave(ctx); err != nil || time.Since(begun) > 0 || m.Status().Reason != ReasonLeft || s.Count() > 0 {
 					t.Errorf("after %v, error %v, reason %s", time.Since(begun), err, m.Status().Reason)
 				}
 			})
@@ -492,7 +512,9 @@ func TestMember_LeavesWithoutALeaseWhenFollowersHaveLetGo(t *testing.T) {
 // client-go's fake clientset does not version objects: all writes would seem to be of one version.
 func TestMember_RefusesServersWithoutVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, err := Join(t.Context(), fake.NewClientset(), config("a"))
+		membership, end := context.WithTimeout(t.Context(), time.Hour)
+		defer end()
+		m, err := Join(membership, fake.NewClientset(), config("a"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -503,10 +525,11 @@ func TestMember_RefusesServersWithoutVersions(t *testing.T) {
 				t.Fatalf("status %+v", status)
 			}
 		}
+		begun := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := m.Leave(ctx); !errors.Is(err, errNoVersion) {
-			t.Errorf("Leave: %v", err)
+		if err := m.Leave(ctx); !errors.Is(err, errNoVersion) || time.Since(begun) != time.Minute {
+			t.Errorf("Leave after %v: %v", time.Since(begun), err)
 		}
 	})
 }

@@ -75,6 +75,32 @@ func TestMachine_LeavesOnlyByItsOwnRelease(t *testing.T) {
 	}
 }
 
+// Another member has released the Lease before the member has written that it leaves.
+func TestMachine_WaitsForItsFollowersIfItsLeaseIsReleased(t *testing.T) {
+	r := newRig(t)
+	r.cycle()
+	r.sends(update)
+	r.answer(0)
+	r.leave()
+	released := *r.stored("group-me")
+	released.identity, released.claims = "", Slots{}
+	r.store(&released)
+	r.sends(list)
+	r.answer(0)
+	if r.left || r.alone {
+		t.Fatalf("left: %v, alone: %v, and its followers have not let go", r.left, r.alone)
+	}
+	if w := r.sends(update); w.record.identity != "me" || w.record.claims != allSlots() {
+		t.Fatalf("it writes %+v", w.record)
+	}
+	r.answer(0)
+	r.letGo(r.grant.generation)
+	r.atOnce(list, update, list, remove)
+	if !r.left {
+		t.Error("it has not left")
+	}
+}
+
 // The last list of a member that leaves may be older than a member that joins, as when a Deployment of one replica is updated.
 func TestMember_OneThatJoinsHasAllSlotsSoonAfterTheOnlyOtherOneHasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

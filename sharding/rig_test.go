@@ -63,6 +63,16 @@ func (r *rig) stored(name string) *record {
 	return nil
 }
 
+// next fails the test if the machine neither sends a request nor waits: the goroutine of a member would use a whole CPU.
+func (r *rig) next(now instant) (request, time.Duration) {
+	r.t.Helper()
+	sent, wait := r.machine.next(now)
+	if sent.verb == 0 && wait <= 0 && !r.left {
+		r.t.Fatalf("at %v, the machine neither sends a request nor waits", now)
+	}
+	return sent, wait
+}
+
 // sends lets time pass until the machine sends a request, which must be of this kind.
 func (r *rig) sends(want verb) request {
 	r.t.Helper()

@@ -214,6 +214,8 @@ func (s *simulation) kick(p *process) {
 	s.changed(p)
 	if r.verb != 0 {
 		s.send(p, r)
+	} else if wait <= 0 && !p.left && s.problem == nil {
+		s.problem = fmt.Errorf("at %v, %s neither sends a request nor waits", s.now, p.identity)
 	}
 	if p.left {
 		s.gone(p)
