@@ -108,18 +108,33 @@ func TestAwaitRef_ReturnsWhenTheNameHasAMeaning(t *testing.T) {
 	}
 }
 
+// A name that has no meaning, or several, is an error at once. Any other one is, when the context ends.
 func TestAwaitRef_Errors(t *testing.T) {
-	s := newServer(t, aggregated, everything()...)
-	for name, r := range map[string]*discovery.Resolver{"running": run(t, s, never()), "not running": s.resolver(t)} {
-		_, err := r.AwaitRef(t.Context(), "ipamblocks")
-		checkKind(t, err, discovery.ErrAmbiguous)
-		_, err = r.AwaitRef(t.Context(), "pods/log/of/what")
-		checkKind(t, err, discovery.ErrInvalidRef)
-		ended, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
-		if _, err = r.AwaitRef(ended, "Missing"); !errors.Is(err, discovery.ErrNotServed) && !errors.Is(err, discovery.ErrInconclusive) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: the context ends: %v", name, err)
-		}
+	for _, runs := range []bool{true, false} {
+		t.Run(fmt.Sprintf("runs=%v", runs), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *memoryServer, r *discovery.Resolver) {
+				t.Helper()
+				w.update(func() {
+					w.setCRD(gadget("v1"))
+					other := gadget("v1")
+					other.name, other.uid, other.group = "gadgets.example.com", "2", "example.com"
+					w.setCRD(other)
+				})
+				if runs {
+					runFor(t, r)
+				}
+				sleep(time.Minute)
+				for ref, want := range map[string]error{"gadgets": discovery.ErrAmbiguous, "pods/log/of/what": discovery.ErrInvalidRef, "Missing": discovery.ErrNotServed} {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					defer cancel()
+					_, err := r.AwaitRef(ctx, ref)
+					checkKind(t, err, want)
+					if waited := ctx.Err() != nil; waited != (want == discovery.ErrNotServed) || errors.Is(err, context.DeadlineExceeded) != waited {
+						t.Errorf("%s: waited: %v, error %v", ref, waited, err)
+					}
+				}
+			})
+		})
 	}
 }
 
