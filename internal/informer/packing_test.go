@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -144,29 +145,35 @@ func TestPackedStore_AllOtherIndexFunctionsGetUnstructuredObjects(t *testing.T) 
 
 // An informer may end while its packer is renewed: its objects stay valid.
 func TestPacking_EndsDuringARenewal(t *testing.T) {
-	p := newPacking(packed.NewPacker(), nil, schema.GroupVersionResource{})
-	var live []any
-	for n := range checkAfter {
-		live = append(live, p.Pack(widget(fmt.Sprint(n), fmt.Sprintf("color-%d", n/4))))
-	}
-	live = live[:100]
-	p.synced = func() bool { return true }
-	ctx, cancel := context.WithCancel(t.Context())
-	calls := 0
-	p.stored = func() []any {
-		if calls++; calls == 3 { // the objects are packed again
-			cancel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPacking(packed.NewPacker(), nil, schema.GroupVersionResource{})
+		var live []any
+		for n := range checkAfter {
+			live = append(live, p.Pack(widget(fmt.Sprint(n), fmt.Sprintf("color-%d", n/4))))
 		}
-		return live
-	}
-	stop := p.run(ctx)
-	<-ctx.Done()
-	stop()
-	for n, object := range live {
-		if diff := cmp.Diff(widget(fmt.Sprint(n), fmt.Sprintf("color-%d", n/4)), p.unpacked(object)); diff != "" {
-			t.Fatalf("(-want +got):\n%s", diff)
+		live = live[:100]
+		p.synced = func() bool { return true }
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		calls := 0
+		p.stored = func() []any {
+			if calls++; calls == 3 { // the objects are packed again
+				cancel()
+			}
+			return live
 		}
-	}
+		stop := p.run(ctx)
+		<-ctx.Done()
+		stop()
+		if calls < 3 {
+			t.Errorf("%d calls", calls)
+		}
+		for n, object := range live {
+			if diff := cmp.Diff(widget(fmt.Sprint(n), fmt.Sprintf("color-%d", n/4)), p.unpacked(object)); diff != "" {
+				t.Fatalf("(-want +got):\n%s", diff)
+			}
+		}
+	})
 }
 
 // A cache of 100 objects does not grow with their updates.
