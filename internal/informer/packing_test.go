@@ -143,6 +143,23 @@ func TestPackedStore_AllOtherIndexFunctionsGetUnstructuredObjects(t *testing.T) 
 	}
 }
 
+// client-go's function of the namespace index reads packed objects: it needs no trees.
+func TestPackedStore_TheIndexOfNamespacesUnpacksNothing(t *testing.T) {
+	packer := packed.NewPacker()
+	i := New(Config{Packer: packer, Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}})
+	unpacked := 0
+	internalpacked.Observe(packer, func(any) { unpacked++ })
+	if err := errors.Join(i.GetStore().Add(widget("a", "red")), i.GetStore().Update(widget("a", "blue"))); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := i.GetIndexer().IndexKeys(cache.NamespaceIndex, "ns"); err != nil || len(keys) != 1 || unpacked > 0 {
+		t.Errorf("keys %q, error %v, %d objects have been unpacked", keys, err, unpacked)
+	}
+	if i.GetStore().List(); unpacked != 1 {
+		t.Errorf("%d objects have been unpacked by a list of one", unpacked)
+	}
+}
+
 // An informer may end while its packer is renewed: its objects stay valid.
 func TestPacking_EndsDuringARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
