@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -364,11 +366,20 @@ func TestInstallCRDs_WaitsForDiscovery(t *testing.T) {
 		}
 	})
 	behind := &rest.Config{Host: proxy.URL(), QPS: -1}
-	catchUp := proxy.Inject(nil, faultproxy.StaleDiscovery())
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	var polls atomic.Int32
+	proxy.Inject(faultproxy.Path("/apis"), func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if polls.Add(1) == 2 { // it continues after the first documents, which do not have the type
+				cancel()
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	catchUp := proxy.Inject(nil, faultproxy.StaleDiscovery())
 	err = embedded.InstallCRDs(ctx, behind, crd(t))
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `"/apis/example.com/v1/widgets"`) {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `"/apis/example.com/v1/widgets"`) {
 		t.Errorf("InstallCRDs: %v, want an error that names what the documents do not have", err)
 	}
 	catchUp()
