@@ -126,9 +126,12 @@ var _ = Describe("A resolver that runs", onEachServer(func(at *apiServer) {
 		h.proxy.CutWatches(ofCRDs)
 		state := func() discovery.SourceState { return h.resolver.Status().CRDs.State }
 		Eventually(state).Should(Equal(discovery.SourceFailing))
+		catchUp := h.proxy.Inject(nil, faultproxy.StaleDiscovery()) // documents without the type for 5 s would be evidence; a server may need longer
 		h.admin.undefine(ctx, "ships."+h.group)
 		h.admin.define(ctx, newCRD(h.group, "Ship", "v1", "v2"))
+		Eventually(func() error { _, err := h.admin.resolver.ResolveGK(ctx, h.ship); return err }).Should(Succeed())
 		Expect(events.addedAndRemoved()).To(HaveLen(1), "the last known state")
+		catchUp()
 		h.proxy.Inject(faultproxy.All(ofCRDs, faultproxy.Verb("watch")), faultproxy.Times(1, faultproxy.GoneStatus())) // makes it list
 		again()
 		Eventually(state).Should(Equal(discovery.SourceCurrent))
