@@ -129,7 +129,7 @@ func TestAwaitRef_Errors(t *testing.T) {
 					defer cancel()
 					_, err := r.AwaitRef(ctx, ref)
 					checkKind(t, err, want)
-					if waited := ctx.Err() != nil; waited != (want == discovery.ErrNotServed) || errors.Is(err, context.DeadlineExceeded) != waited {
+					if waited := ctx.Err() != nil; waited != errors.Is(want, discovery.ErrNotServed) || errors.Is(err, context.DeadlineExceeded) != waited {
 						t.Errorf("%s: waited: %v, error %v", ref, waited, err)
 					}
 				}
