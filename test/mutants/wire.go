@@ -13,7 +13,7 @@ var ofWire = []table{
 	}},
 	{"internal/wire", "internal/metaproto", []mutant{
 		{"large parts of metadata are kept in memory", "Parts.get", never("len(content) > maxSharedText")},
-		{"metadata has no texts that are left out", "Place.Leaves", replace("below != nil && below.here", "false")},
+		{"metadata has no texts that are left out", "Place.Leaves", never("below != nil")},
 		{"texts of metadata that are not named are kept", "Place.Leaves", replace("p.drop.at(name)", "p.drop.below[name]")},
 	}},
 	{"internal/metaproto", "internal/metaproto", []mutant{
