@@ -168,7 +168,7 @@ func WithNamespace(namespace string) InformerOption {
 // lists, watches and pauses. A namespace in which requests fail does not affect the others, delays the first sync for at most a minute, and is in Namespaces of
 // [status.Informer]. The informer itself fails only if all namespaces fail. Until a namespace has been listed, listers return a [*status.IncompleteError] with
 // the objects of the others. The set uses lists instead of watch-lists, and its goroutines call a watch error handler concurrently. Without names, the set is
-// empty. A name that is not valid is an [*OptionError]. It replaces an earlier [WithNamespace].
+// empty, and synced. A name that is not valid is an [*OptionError]. It replaces an earlier [WithNamespace].
 func WithNamespaces(names ...string) InformerOption {
 	chosen := namespaces.Named(names...)
 	return informerOptionFunc(func(s *settings) { s.namespace, s.namespaces = "", chosen.After(s.namespaces) })
