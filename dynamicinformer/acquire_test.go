@@ -3,6 +3,8 @@ package dynamicinformer_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,6 +124,31 @@ func TestAcquire_AllowAbsentWaitsForTheType(t *testing.T) {
 		}
 		if got := l.Resource(); got.GVK.Kind != "Widget" || !got.Namespaced {
 			t.Errorf("resource: %+v", got)
+		}
+		shutdown(t, f)
+	})
+}
+
+// A program may have leases on thousands of types that are not installed: each has one goroutine, which waits, also with handlers.
+func TestAcquire_AbsentTypesHaveOneGoroutineEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := fakecluster.New(blockType)
+		f := newFactory(t, cluster, withDiscovery(t, cluster))
+		f.Start(t.Context())
+		lease := func(n int) {
+			l := acquire(t, f, widgets.GroupVersion().WithResource(fmt.Sprint("absent", n)), dynamicinformer.WithAllowAbsent())
+			if _, err := l.AddEventHandler(&recorder{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		lease(0)
+		before := runtime.NumGoroutine()
+		for n := range 20 {
+			lease(n + 1)
+		}
+		if got := runtime.NumGoroutine() - before; got != 20 {
+			t.Errorf("20 more types have %d more goroutines", got)
 		}
 		shutdown(t, f)
 	})

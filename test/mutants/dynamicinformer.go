@@ -19,6 +19,7 @@ var ofDynamicinformer = []table{
 		{"the drop-in leaves out objects without a name", "asClientGo", replace("o.resync, o.jitter, o.strict = resync, false, true", "o.resync, o.jitter = resync, false")},
 	}},
 	{"dynamicinformer", "dynamicinformer", []mutant{
+		{"an informer runs before its type is served", "entry.run", replace("false", "func() bool { informing.Go(func() { e.inform(ctx) }); return true }()")},
 		{"conflicting options of leases are accepted", "Factory.sharedLocked", replace("return e, conflict(&e.settings, &o.settings)", "return e, nil")},
 		{"a lease does not share with ForResource beside a lease that has gone", "Factory.sharedLocked", replace("f.ofForResourceLocked(k)", "f.entries[k]")},
 		{"Acquire returns a lease that is done if the informer ends meanwhile", "Factory.join", replace("l.handlers = handlers.NewGroup(o.name, o.handlers)", "if l.handlers == nil { l.handlers = handlers.NewGroup(o.name, o.handlers) }")},
