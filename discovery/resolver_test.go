@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientdiscovery "k8s.io/client-go/discovery"
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/rest"
@@ -111,6 +113,30 @@ func TestNewFromDiscovery_TakesClientGosFake(t *testing.T) {
 	}
 	_, err = r.Validate(t.Context(), gizmos)
 	checkKind(t, err, discovery.ErrNotServed)
+}
+
+// client-go's client makes an empty list of a 404 for /api or /api/v1. That is no evidence that a type is absent.
+func TestNewFromDiscovery_AServerWithoutDocumentsIsInconclusive(t *testing.T) {
+	s := stubserver.New(t)
+	s.Prepare(func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) })
+	client, err := clientdiscovery.NewDiscoveryClientForConfig(s.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, construct := range map[string]func() (*discovery.Resolver, error){
+		"NewForConfig":     func() (*discovery.Resolver, error) { return discovery.NewForConfig(s.RESTConfig()) },
+		"NewFromDiscovery": func() (*discovery.Resolver, error) { return discovery.NewFromDiscovery(client) },
+	} {
+		r, err := construct()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, gvr := range []schema.GroupVersionResource{{Version: "v1", Resource: "pods"}, widgets} {
+			if got, err := r.Validate(t.Context(), gvr); !errors.Is(err, discovery.ErrInconclusive) {
+				t.Errorf("%s: Validate(%s) = %v, %v", name, gvr, got, err)
+			}
+		}
+	}
 }
 
 // Neither a question nor a running resolver follows a redirect to another server, which would get the token.

@@ -235,6 +235,7 @@ var ofDiscovery = []table{
 		{"a document that is no list is read as an empty list", "readList", replace(
 			"case list.APIResources == nil: return versionDoc{}, errNoList", "case list.APIResources == nil: return versionDoc{}, nil")},
 		{"a server without groups is accepted", "document.after", replace("return nil, errNoGroups", "return &doc, nil")},
+		{"a client without groups is accepted", "adapter.everything", never("len(groups) == 0")},
 		{"unchanged documents are sent again", "restServer.ask", drop(`header.Set("If-None-Match", previous.etag)`)},
 		{"a later format is read as the legacy one", "formatOf", after(
 			`case aggregated && (version == "v2" || version == "v2beta1"): return formatAggregated`, "default: return formatLegacy")},
