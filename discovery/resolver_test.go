@@ -115,7 +115,7 @@ func TestNewFromDiscovery_TakesClientGosFake(t *testing.T) {
 	checkKind(t, err, discovery.ErrNotServed)
 }
 
-// client-go's client makes an empty list of a 404 for /api or /api/v1. That is no evidence that a type is absent.
+// client-go's client makes an empty list of a 404 for /api or /api/v1, and another client may have no list. That is no evidence that a type is absent.
 func TestNewFromDiscovery_AServerWithoutDocumentsIsInconclusive(t *testing.T) {
 	s := stubserver.New(t)
 	s.Prepare(func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) })
@@ -126,10 +126,16 @@ func TestNewFromDiscovery_AServerWithoutDocumentsIsInconclusive(t *testing.T) {
 	for name, construct := range map[string]func() (*discovery.Resolver, error){
 		"NewForConfig":     func() (*discovery.Resolver, error) { return discovery.NewForConfig(s.RESTConfig()) },
 		"NewFromDiscovery": func() (*discovery.Resolver, error) { return discovery.NewFromDiscovery(client) },
+		"NewFromDiscovery, a fake": func() (*discovery.Resolver, error) {
+			return discovery.NewFromDiscovery(&fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}})
+		},
 	} {
 		r, err := construct()
 		if err != nil {
 			t.Fatal(err)
+		}
+		if got, err := r.Resolve(t.Context(), "pods"); !errors.Is(err, discovery.ErrInconclusive) {
+			t.Errorf("%s: Resolve = %v, %v", name, got, err)
 		}
 		for _, gvr := range []schema.GroupVersionResource{{Version: "v1", Resource: "pods"}, widgets} {
 			if got, err := r.Validate(t.Context(), gvr); !errors.Is(err, discovery.ErrInconclusive) {
