@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -216,4 +218,30 @@ func TestMetadata_ErrorsNameTheObjectAndAreNoPanics(t *testing.T) {
 	if one, err := view.Namespace("ns").Get("a"); one != nil || err == nil || !strings.Contains(err.Error(), "the indexer is nil") {
 		t.Errorf("no indexer: %v, %v", one, err)
 	}
+}
+
+// The result for an object of a Go type is not kept.
+func TestMetadata_DropsTheConversionsOfDeletedObjectsBesideObjectsOfGoTypes(t *testing.T) {
+	indexer := newBlocks(t, 10)
+	view := lister.NewMetadata(indexer, widgets)
+	if _, err := view.List(nil); err != nil {
+		t.Fatal(err)
+	}
+	one, err := view.Get("ns/b7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := weak.Make(one)
+	if err := indexer.Delete(newObject("ns", "b7", nil)); err != nil {
+		t.Fatal(err)
+	}
+	update(t, indexer, &block{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}})
+	if all, err := view.List(nil); len(all) != 10 || err != nil {
+		t.Errorf("%v, %v", keys(all), err)
+	}
+	runtime.GC()
+	if gone.Value() != nil {
+		t.Error("the conversion is still in memory")
+	}
+	runtime.KeepAlive(view)
 }

@@ -65,7 +65,8 @@ func (v *view[T]) get(key, name string) (T, error) {
 		return none, err
 	}
 	defer v.conversions.sweep(v.cached)
-	return v.object(cached)
+	object, _, err := v.object(cached)
+	return object, err
 }
 
 // collect converts the objects that each visits. Kept is the number of conversions that it has read, with those that failed. An object of
@@ -76,8 +77,8 @@ func (v *view[T]) collect(each func(visit func(cached any)) error) (objects []T,
 	}
 	var failed []error
 	err = each(func(cached any) {
-		object, err := v.object(cached)
-		if err == nil || errors.Is(err, ErrConversion) {
+		object, keeps, err := v.object(cached)
+		if keeps {
 			kept++
 		}
 		if err != nil {
@@ -108,20 +109,21 @@ func (v *view[T]) cached(name cache.ObjectName) bool {
 	return there && err == nil
 }
 
-// object returns cached as a T.
-func (v *view[T]) object(cached any) (T, error) {
+// object returns cached as a T, and whether the result is kept.
+func (v *view[T]) object(cached any) (object T, kept bool, err error) {
 	if from, is := cached.(packedObject); is && v.objects.IsPacked() {
-		return v.keep(from, func() (T, error) { return v.convert.ofPacked(from) })
+		object, err = v.keep(from, func() (T, error) { return v.convert.ofPacked(from) })
+		return object, true, err
 	}
 	if to, is := v.convert.ofOther(cached); is {
-		return to, nil
+		return to, false, nil
 	}
 	tree, err := v.objects.Object(cached)
 	if err != nil {
-		var none T
-		return none, err
+		return object, false, err
 	}
-	return v.keep(tree, func() (T, error) { return v.convert.ofTree(tree) })
+	object, err = v.keep(tree, func() (T, error) { return v.convert.ofTree(tree) })
+	return object, true, err
 }
 
 // keep returns the conversion of object, and makes it if it is not known.
