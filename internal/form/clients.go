@@ -39,6 +39,8 @@ type Clients struct {
 	partial source.Client // metadata for informers, as unshared; nil: Metadata
 	sharing wire.Sharing  // of metadata and Go types
 
+	namespaces source.Client // metadata with all fields; nil: the other clients keep what informers read of Namespace objects
+
 	typed *typed.Server // for clients of Go types; nil if there is only Own
 }
 
@@ -66,6 +68,12 @@ func NewClients(cfg *rest.Config, httpClient *http.Client, opts []dynamicclient.
 		return Clients{}, fmt.Errorf("dynamicinformer: %w", err)
 	}
 	if c.partial, err = typed.Metadata(c.Metadata, cfg, httpClient, drop); err != nil {
+		return Clients{}, fmt.Errorf("dynamicinformer: %w", err)
+	}
+	if !leavesOutOfNamespaces(drop) {
+		return c, nil
+	}
+	if c.namespaces, err = typed.Metadata(c.Metadata, cfg, httpClient, nil); err != nil {
 		return Clients{}, fmt.Errorf("dynamicinformer: %w", err)
 	}
 	return c, nil
@@ -99,9 +107,20 @@ func defaultSharing() dynamicclient.Option {
 	return dynamicclient.WithSharing()
 }
 
+// leavesOutOfNamespaces reports whether drop has fields that informers read of Namespace objects: labels or the deletionTimestamp.
+func leavesOutOfNamespaces(drop *wire.Drop) bool {
+	metadata := wire.Root(drop).Below([]byte("metadata"))
+	labels := metadata.Below([]byte("labels"))
+	return labels.Dropped() || labels.Leaves() != nil || metadata.Below([]byte("deletionTimestamp")).Dropped()
+}
+
 // ForNamespaces returns the client that lists Namespace objects for an informer of form f, whose client is of. A Go
-// type is not that of a Namespace: the fields of both may differ.
+// type is not that of a Namespace: the fields of both may differ. Informers read the labels and the deletionTimestamp of
+// a Namespace, so the client does not leave these out.
 func (c *Clients) ForNamespaces(f Form, of source.Client) source.Client {
+	if _, is := f.(Metadata); c.namespaces != nil && (!is || c.partial != nil) {
+		return c.namespaces
+	}
 	switch f.(type) {
 	case Unstructured, Metadata:
 		return of

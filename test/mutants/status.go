@@ -181,7 +181,7 @@ var ofStatus = []table{
 		{"conversions count as one read", "conversions.put", drop("c.until -= readsPerConversion")},
 		{"a sweep drops the conversions of cached objects", "view.cached", never("err == nil")},
 		{"an object that can't be converted ends the list", "view.collect", within("failed = append(failed, err)", never("err != nil"))},
-		{"objects of another type count as conversions", "view.collect", always("keeps")},
+		{"objects of another type count as conversions", "view.collect", within("kept++", always("keeps"))},
 	}},
 	{"internal/gotype", "internal/gotype", []mutant{
 		{"an error of a decoder has values of the object", "WithoutValues", replace(`errors.New("a value does not fit the Go type of its field")`, "err")},
